@@ -124,28 +124,28 @@ class Selector:
         return names(self.object or "")
 
     def in_text(self, text: str) -> bool:
-        """Whether a text names the object."""
+        """Test a text for the object's name."""
         return self.object is not None and self._pattern.search(folded(text)) is not None
 
     def is_like(self, text: str) -> bool:
-        """Whether a text may name the object in a form that `in_text` does not decide."""
+        """Test for a form of the object's name that `in_text` does not decide."""
         return self.object is not None and looks_like(self.object, text)
 
     def is_name(self, name: str) -> bool:
-        """Whether this is the very name of the user or object, in whatever Unicode form and case."""
+        """Test for the user's or object's name in any Unicode form and case."""
         return self.kind in ("user", "object") and folded(name).split() == folded(str(self.value)).split()
 
     def is_entry(self, module: str, number: int | str) -> bool:
-        """Whether this is the entry of a module under a number."""
+        """Test for the entry of a module under a number."""
         return self.entry == f"{module}:{number}"
 
     def number_in(self, module: str) -> str:
-        """The number of the entry, if it is one of this module; else empty."""
+        """Return the number of the entry in this module; else ""."""
         name, _, number = (self.entry or "").partition(":")
         return number if name == module else ""
 
     def is_user_of(self, scope: Scope) -> bool:
-        """Whether the user of a scope is meant, who is called "user" where the scope gives no name."""
+        """Test for the user of a scope, by default called "user"."""
         return self.user is not None and self.is_name(scope.user or "user")
 
 
@@ -153,13 +153,13 @@ class MemoryModule(Protocol):
     """A memory as its keeper sees it. The same events in the same order give the same `state()`."""
 
     def check(self, event: dict[str, Any]) -> None:
-        """Raise InvalidInputError for an event that `apply` could not do in any state; nothing changes.
+        """Raise InvalidInputError for an event that no state can apply.
 
         The store asks before it records an event, so one that is malformed is never acknowledged.
         """
 
     def apply(self, event: dict[str, Any]) -> Any:
-        """Do what the event says, and return what the caller of `MemoryStore.record` shall get.
+        """Apply the event; return what `MemoryStore.record` returns.
 
         Raises InvalidInputError, always for the same events in the same state, having changed nothing; whatever else
         it raises closes the store.
@@ -172,7 +172,7 @@ class MemoryModule(Protocol):
         """Take a state in place of the present one."""
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove what the selector names from everything that `state` returns; return counts by kind of record."""
+        """Remove what the selector names from the state; return counts by kind."""
 
 
 def restoring(restore: Callable[..., None]) -> Callable[..., None]:
@@ -193,14 +193,14 @@ def restoring(restore: Callable[..., None]) -> Callable[..., None]:
 
 
 def write_state(format_name: str, data: Mapping[str, Any], *parts: bytes) -> bytes:
-    """Bytes of a state."""
+    """Return the bytes of a state."""
     whole = {"format": format_name, "version": _STATE_VERSION, **data, "parts": [len(part) for part in parts]}
     line = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     return b"".join((line, b"\n", *parts))
 
 
 def read_state(format_name: str, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """The data and the parts that `write_state` wrote.
+    """Return the data and the parts that `write_state` wrote.
 
     Raises:
         InvalidInputError: other bytes, cut, or of another format or version.
@@ -258,36 +258,36 @@ class RecordedModule(abc.ABC):
         """`apply` of an event that has passed `check`."""
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Do what an event says. Raises InvalidInputError for one that cannot be applied; nothing has changed then."""
+        """Apply an event; for an impossible one raise InvalidInputError and change nothing."""
         self.check(event)
         self.apply_checked(event)
 
     def state(self) -> bytes:
-        """All that is remembered, as bytes; vectors are made anew."""
+        """Return all that is remembered, as bytes; vectors are made anew."""
         data, *parts = self._state()
         return write_state(self.format_name, {"scope": dataclasses.asdict(self.scope), **data}, *parts)
 
     @restoring
     def restore(self, data: bytes) -> None:
-        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
+        """Restore what `state` returned; for other bytes raise InvalidInputError and change nothing."""
         state, parts = read_state(self.format_name, data)
         check_scope(state, self.scope)
         self._restore(state, parts)
 
     @abc.abstractmethod
     def _state(self) -> tuple[Any, ...]:
-        """What is written beside the scope, then the parts that are bytes."""
+        """Return what is written beside the scope, then the parts that are bytes."""
 
     @abc.abstractmethod
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        """Become what `_state` returned, or raise and be as before."""
+        """Restore what `_state` returned, or raise and stay as before."""
 
     @abc.abstractmethod
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove what the selector names; counts by kind of record."""
+        """Remove what the selector names; return counts by kind of record."""
 
     def fork(self) -> Self:
-        """An independent copy that records nowhere."""
+        """Return an independent copy that records nowhere."""
         other = copy.copy(self)
         other._record = other.apply
         return other
@@ -344,15 +344,17 @@ class EventStore(abc.ABC):
 
     @abc.abstractmethod
     def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
-        """Return what opening found: number of the states, the states, the events after them. To be called once."""
+        """Return, once, the number of the states, the states, the events after them."""
 
     @abc.abstractmethod
     def append(self, kind: int, payload: bytes) -> Ticket:
-        """Give an event its place; `wait` tells when it is acknowledged."""
+        """Give an event its place; `wait` acknowledges it."""
 
     @abc.abstractmethod
     def wait(self, ticket: Ticket) -> None:
-        """Return when the event is acknowledged, and so all before it. Threads that wait share one write and one sync.
+        """Wait until the event is acknowledged, and so all before it.
+
+        Threads that wait share one write and one sync.
 
         Raises:
             StorageError: it is not recorded, and nothing else was lost.
@@ -360,11 +362,13 @@ class EventStore(abc.ABC):
 
     @abc.abstractmethod
     def sync(self) -> None:
-        """Write what has a place, and sync whatever the policy."""
+        """Write what has a place; sync whatever the policy."""
 
     @abc.abstractmethod
     def replace(self, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
-        """Put states in the place of all events up to a number; what no state and no later event holds is nowhere then.
+        """Put states in the place of all events up to a number.
+
+        What no state and no later event holds, is nowhere on the disk then.
 
         Raises:
             StorageError: what was there is there, or the states are.
@@ -477,23 +481,23 @@ class SQLiteEvents(EventStore):
             )
 
     def _mark(self) -> None:
-        """Write down the process, and how far the events go: a later opening must find as many."""
+        """Write the process and the last event, which later openings must find."""
         number = str(self.acknowledged)
         line = f"{self._process} {number} {zlib.crc32(number.encode()):08x}".ljust(63) + "\n"
         with contextlib.suppress(OSError):  # if the disk refuses, the older number stays
             os.pwrite(self._lock_file, line.encode(), 0)
 
     def _read_mark(self) -> tuple[bool, int, str]:
-        """Whether a writer has the folder, how far the events went at least, and what is wrong with the file."""
+        """Read LOCK: is the folder being written, its least last event, a problem."""
         path = self._folder / "LOCK"
         if not path.exists():
             return False, 0, ""
         with path.open("rb") as file:
             is_written = self._read_only and not _is_locked(file.fileno(), fcntl.LOCK_SH)
             text = file.read()
-        found = _MARK.fullmatch(text)
-        if not text or (found and int(found[2], 16) == zlib.crc32(found[1])):
-            return is_written, int(found[1]) if found else 0, ""
+        match = _MARK.fullmatch(text)
+        if not text or (match and int(match[2], 16) == zlib.crc32(match[1])):
+            return is_written, int(match[1]) if match else 0, ""
         expected = "expected a process, the number of the last event and its checksum"
         return is_written, 0, f"{expected}, got {text[:40]!r}"
 
@@ -503,7 +507,9 @@ class SQLiteEvents(EventStore):
         is_written, expected, problem = self._read_mark()  # before the events, which another process may write
         self.acknowledged = 0
         self._content: tuple[int, dict[str, bytes], list[Event]] = 0, {}, []
-        if self.path.exists() or self._begin(repair):
+        if not self.path.exists():
+            self._begin(repair)
+        if self.path.exists():
             number, events = self._read(repair, is_written)
             self.acknowledged, self._content = number + len(events), (number, self._states(number), events)
         if not problem and self.acknowledged < expected:
@@ -525,8 +531,8 @@ class SQLiteEvents(EventStore):
         except (sqlite3.Error, StorageError):
             self.is_clean = False
 
-    def _begin(self, repair: bool) -> bool:
-        """Make the file of a new folder, if it may be written; whether it was made."""
+    def _begin(self, repair: bool) -> None:
+        """Make the file of a new folder that may be written."""
         if earlier := sorted(path.name for path in self._folder.glob("events-*.log")):
             raise StorageError(
                 f"{self._folder}: expected {FILE_NAME}, got {earlier[0]}, which an unreleased version wrote; export it "
@@ -539,10 +545,9 @@ class SQLiteEvents(EventStore):
             )
         if not self._read_only:
             self._build(number, [])
-        return not self._read_only
 
     def _build(self, number: int, events: Sequence[Event]) -> None:
-        """Write the file with these events, whole or not at all; pages that belong to another file go before."""
+        """Write the file anew, whole or not at all; the old WAL goes before."""
         if self._wal.exists():
             with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect()) as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -576,7 +581,7 @@ class SQLiteEvents(EventStore):
             self._connection.execute(f"PRAGMA {setting}")
 
     def _read(self, repair: bool, is_written: bool) -> tuple[int, list[Event]]:
-        """Read all events in one look, by a connection that can change nothing; repair the file if need be.
+        """Read all events by a connection that can change nothing; repair if asked.
 
         Args:
             is_written: whether a writer may be in the middle of a write, so that the end of the WAL says nothing.
@@ -624,7 +629,7 @@ class SQLiteEvents(EventStore):
         return number, events
 
     def _checked_about(self, connection: sqlite3.Connection) -> int:
-        """Number of the snapshot, of a file of ours."""
+        """Return the number of the snapshot, of a file of ours."""
         (application,), (version,) = (
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
@@ -693,7 +698,10 @@ class SQLiteEvents(EventStore):
             raise StorageError(batch.problem)
 
     def _lead(self) -> None:
-        """Write the batch; with `_turn` held, which is let go meanwhile. What fails, `problem` of the batch says."""
+        """Write the batch; `_turn` is held, and let go meanwhile.
+
+        What fails, `problem` of the batch says.
+        """
         self._is_leading = True
         try:
             if self._last_size > 1:  # several threads write, so more of them come: a short wait saves a sync
@@ -724,7 +732,7 @@ class SQLiteEvents(EventStore):
             self._turn.notify_all()
 
     def _unwritten(self, events: Sequence[Event]) -> str:
-        """Why events are not in the file; "" if they are."""
+        """Return why events are not in the file; "" if they are."""
         try:
             with self._writing:
                 connection = self._usable()
@@ -737,7 +745,7 @@ class SQLiteEvents(EventStore):
             return self._refusal
 
     def _write(self, events: Sequence[Event]) -> str:
-        """Write events, and sync them if the policy says so; why it failed, "" if it did not."""
+        """Write and, by the policy, sync events; return what failed, else ""."""
         if not events:
             return ""
         rows, insert = _rows(events, events[0].number - 1), "INSERT INTO events VALUES (?, ?)"
@@ -805,7 +813,7 @@ class SQLiteEvents(EventStore):
         return path
 
     def _empty_wal(self) -> None:
-        """Move everything from the WAL to the file, and leave no byte of it."""
+        """Move the WAL to the file, and leave no byte of it."""
         with self._writing:
             (is_busy, *_) = self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
@@ -846,9 +854,9 @@ _stores: weakref.WeakSet[SQLiteEvents] = weakref.WeakSet()
 
 
 def _let_go_in_child() -> None:
-    """Leave the folder to the parent: close the lock, and keep connections for ever.
+    """Leave the folder to the parent.
 
-    To close one means to wait for locks that a thread of the parent held.
+    Connections are kept for ever: to close one means to wait for locks that a thread of the parent held.
     """
     for store in list(_stores):
         if store._connection is not None:
@@ -862,7 +870,7 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 def _is_locked(file: int, how: int) -> bool:
-    """Whether the lock was taken; a reader takes it for a moment, to see whether somebody writes."""
+    """Take the lock if it is free; a reader learns so whether somebody writes."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -890,7 +898,7 @@ def _without(condition: threading.Condition) -> Iterator[None]:
 
 
 def _rows(events: Sequence[Event], acknowledged: int) -> list[tuple[int, bytes]]:
-    """Rows of the table, of events that are written when this one is the last that was acknowledged."""
+    """Return table rows that name the last event acknowledged before them."""
     rows = []
     for number, kind, payload in events:
         head = _RECORD_HEAD.pack(_RECORD_MAGIC, number, acknowledged, kind, zlib.crc32(payload), 0)[:-4]
@@ -899,7 +907,7 @@ def _rows(events: Sequence[Event], acknowledged: int) -> list[tuple[int, bytes]]
 
 
 def _head(data: bytes, at: int = 0) -> _Head | None:
-    """The head of a record; None if it is none, or damaged."""
+    """Return the head of a record; None for none or a damaged one."""
     head = data[at : at + _RECORD_HEAD.size]
     if len(head) < _RECORD_HEAD.size:
         return None
@@ -908,7 +916,7 @@ def _head(data: bytes, at: int = 0) -> _Head | None:
 
 
 def _events(connection: sqlite3.Connection, number: int) -> Iterator[Event]:
-    """The events after a number, up to the first that is not whole. Raises _DamagedRecord there."""
+    """Yield the events after a number; raise _DamagedRecord at a damaged one."""
     for found, record in connection.execute("SELECT number, record FROM events ORDER BY number"):
         number += 1
         head = _head(record) if isinstance(record, bytes) else None
@@ -921,7 +929,7 @@ def _events(connection: sqlite3.Connection, number: int) -> Iterator[Event]:
 
 
 def _promise(wal: bytes) -> int:
-    """The last event that any record in a WAL says was acknowledged."""
+    """Return the last event that a record in a WAL calls acknowledged."""
     last, at = 0, wal.find(_RECORD_MAGIC)
     while at >= 0:
         if head := _head(wal, at):
@@ -931,7 +939,9 @@ def _promise(wal: bytes) -> int:
 
 
 def _torn(wal: bytes) -> str:
-    """What is wrong with the end of a WAL; "" for nothing. Its last write may never have been finished.
+    """Return the damage at the end of a WAL; "" for none.
+
+    It may be a last write that was never finished.
 
     SQLite ends at the first frame that is not whole, and says nothing. Source: sqlite.org/fileformat2.html, 4.
     """
@@ -1032,7 +1042,7 @@ def read_snapshot(path: pathlib.Path, scope: str) -> dict[str, bytes]:
 
 
 def _newest_snapshot(folder: pathlib.Path) -> int:
-    """Number of the newest snapshot; 0 if there is none."""
+    """Return the number of the newest snapshot; 0 without one."""
     names = (_SNAPSHOT_NAME.fullmatch(path.name) for path in folder.iterdir())
     return max((int(name[1], 16) for name in names if name), default=0)
 
@@ -1044,17 +1054,17 @@ def _remove_snapshots(folder: pathlib.Path, but: int) -> None:
 
 
 def _remove_unfinished(folder: pathlib.Path) -> None:
-    """Remove what killed writers of a store never finished, and no file of anybody else."""
+    """Remove unfinished files of killed writers, and no others."""
     for path in list(folder.iterdir()):
-        if found := _UNFINISHED.fullmatch(path.name):
-            if found[3]:  # of SQLite, beside an unfinished file
+        if match := _UNFINISHED.fullmatch(path.name):
+            if match[3]:  # of SQLite, beside an unfinished file
                 path.unlink(missing_ok=True)
             else:
-                remove_leftovers(folder / found[1])
+                remove_leftovers(folder / match[1])
 
 
 def folder_scope(folder: str | os.PathLike[str], **given: str | None) -> Scope:
-    """Return the scope that a folder of a store has; a folder without one gets what is given.
+    """Return the scope of a store's folder, else the given one.
 
     Args:
         folder: it may be missing.
@@ -1064,16 +1074,16 @@ def folder_scope(folder: str | os.PathLike[str], **given: str | None) -> Scope:
         InvalidInputError: the folder has another scope than what is given.
     """
     folder, known = pathlib.Path(folder), {name: value for name, value in given.items() if value is not None}
-    if (stored := _stored_scope(folder)) is None:
+    if (scope := _stored_scope(folder)) is None:
         return Scope(**known)
-    own = dataclasses.asdict(stored)
+    own = dataclasses.asdict(scope)
     if wrong := {name: value for name, value in known.items() if own[name] != value}:
-        raise InvalidInputError(f"scope: expected that of {folder}, {_named(own)}; got {_named(wrong)}")
-    return stored
+        raise InvalidInputError(f"scope: expected that of {folder}, {_scope_options(own)}; got {_scope_options(wrong)}")
+    return scope
 
 
 def _stored_scope(folder: pathlib.Path) -> Scope | None:
-    """The scope in the files of a store; None for any other folder, or a damaged one."""
+    """Return the scope in the files; None without a whole store."""
     path = folder.absolute() / FILE_NAME
     if not path.is_file():
         return None
@@ -1085,7 +1095,7 @@ def _stored_scope(folder: pathlib.Path) -> Scope | None:
         return None
 
 
-def _named(fields: Mapping[str, str]) -> str:
+def _scope_options(fields: Mapping[str, str]) -> str:
     return " ".join(f"--{name} {shlex.quote(value)}" for name, value in fields.items() if value) or "nobody's"
 
 
@@ -1180,7 +1190,7 @@ class MemoryStore:
         read_only: bool = False,
         repair: bool = False,
     ):
-        """Open the folder, which is made if it does not exist, and bring the modules, which are new, to its state.
+        """Open or make the folder, and bring the new modules to its state.
 
         Args:
             directory: the folder.
@@ -1247,7 +1257,7 @@ class MemoryStore:
 
     @contextlib.contextmanager
     def _storage_errors(self, what: str) -> Iterator[None]:
-        """Whatever the system refuses inside is a StorageError."""
+        """Turn what the system refuses inside into a StorageError."""
         try:
             yield
         except StorageError:
@@ -1286,7 +1296,7 @@ class MemoryStore:
         return OpenReport(number, len(events), num_rejected, tuple(self._events.damage), forgets > 0, aside)
 
     def _replay(self, events: Sequence[Event], set_aside: dict[int, SetAside]) -> tuple[int, int]:
-        """Apply events, but for what was set aside before; what is found to belong there is added to it.
+        """Apply events, except for `set_aside`; add to it what cannot be applied.
 
         Returns:
             How many events were rejected, and how many were to forget.
@@ -1345,7 +1355,9 @@ class MemoryStore:
             ) from None
 
     def record(self, module: str, event: Mapping[str, Any]) -> Any:
-        """Put an event on the disk, apply it, and return what the module returns.
+        """Put an event on the disk and apply it.
+
+        Returns what the module returns.
 
         What is applied is what JSON makes of the event, as it will be when it is read back: tuples become lists.
 
@@ -1397,7 +1409,7 @@ class MemoryStore:
             warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=3)
 
     def _apply_through(self, sequence: int) -> None:
-        """Apply what is acknowledged in the order of the log, whichever thread recorded it."""
+        """Apply acknowledged events in order, whichever thread recorded them."""
         while self._last < sequence:
             item = self._waiting.pop(self._last + 1, None)
             if item is None:
@@ -1424,7 +1436,7 @@ class MemoryStore:
         return StorageError(f"{self._folder}: {self._fault}; open the store again")
 
     def _settle(self) -> None:
-        """With the lock held: everything enqueued is written and applied."""
+        """Write and apply everything enqueued, with the lock held."""
         self._check()
         self._events.sync()
         self._apply_through(self._events.acknowledged)
@@ -1436,7 +1448,7 @@ class MemoryStore:
         return self._last
 
     def snapshot(self) -> pathlib.Path:
-        """Write the state of all modules to a new file, remove what it makes needless, and return its path.
+        """Write the states of all modules to a new file; return its path.
 
         Events can be recorded meanwhile, once the modules have given their states.
 
@@ -1451,7 +1463,7 @@ class MemoryStore:
             return self._write_states(number, states)
 
     def _states(self) -> tuple[int, dict[str, bytes]]:
-        """Number of the last event and the states after it."""
+        """Return the number of the last event and the states after it."""
         self._bytes_after = 0
         return self._last, {name: module.state() for name, module in self._modules.items()}
 
@@ -1469,7 +1481,7 @@ class MemoryStore:
         entry: str | None = None,
         everything: bool | None = None,
     ) -> Receipt:
-        """Remove a user, an object, an episode, an entry or everything from all modules and files; what was done.
+        """Remove what one selector names from all modules and files.
 
         When it returns, the files of the store hold one new snapshot and no event. What was read from the store
         before, and copies of its files, are the caller's; so is what the disk keeps of deleted files.
@@ -1509,12 +1521,12 @@ class MemoryStore:
         self._is_forgetting = False
 
     def _finish_forgetting(self) -> None:
-        """Replace the files if a forget could not; nothing more is recorded before."""
+        """Replace the files if a forget could not."""
         if self._is_forgetting:
             self._replace_files()
 
     def close(self) -> None:
-        """Sync and let go of the folder; recording raises StorageError from now on."""
+        """Let go of the folder; recording raises StorageError from now on."""
         if os.getpid() == self._process:
             self._events.close()
 
@@ -1529,8 +1541,8 @@ def _checked_modules(modules: Any) -> dict[str, MemoryModule]:
     if not isinstance(modules, Mapping) or not all(isinstance(name, str) for name in modules):
         raise InvalidInputError(f"modules: expected a mapping of names to modules, got {shown(modules)}")
     for name, module in modules.items():
-        needed = ("check", "apply", "state", "restore", "remove")
-        missing = [method for method in needed if not callable(getattr(module, method, None))]
+        methods = ("check", "apply", "state", "restore", "remove")
+        missing = [method for method in methods if not callable(getattr(module, method, None))]
         if missing or isinstance(module, type):
             raise InvalidInputError(
                 f"modules[{name!r}]: expected a MemoryModule, got {shown(module)}; it lacks {missing or 'an instance'}"
@@ -1539,7 +1551,7 @@ def _checked_modules(modules: Any) -> dict[str, MemoryModule]:
 
 
 def _objection(module: MemoryModule, event: Any) -> str | None:
-    """Why no state of the module would let it apply the event; None if one would."""
+    """Return why no state lets the module apply the event; None otherwise."""
     try:
         module.check(event)
     except InvalidInputError as error:

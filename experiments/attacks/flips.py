@@ -80,7 +80,7 @@ def flip(
 
 @functools.cache
 def store_files(is_closed: bool = True) -> dict[str, bytes]:
-    """A store: a snapshot, and events after it; as a killed writer leaves it, half of them in the WAL."""
+    """Make a snapshot and events after it, partly in the WAL unless closed."""
     folder = pathlib.Path(tempfile.mkdtemp())
     for first, last in ((0, 16), (16, 24)):
         with MemoryStore(folder, {"notes": Notes()}, fsync="never") as store:
@@ -137,7 +137,7 @@ def _damaged_store(
 
 
 def flip_log(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """The file of events, and its WAL where a killed writer left one: bits, cuts, a file that is gone."""
+    """Damage or remove the file of events or its WAL."""
     is_closed = rng.random() < 0.5
 
     def damage(rng: random.Random, store: pathlib.Path) -> None:
@@ -155,7 +155,7 @@ def flip_log(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def flip_snapshot(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """The snapshot of a store, and its lock."""
+    """Damage the snapshot of a store, or its lock."""
     name = rng.choice(["*.bin", "*.bin", "LOCK"])
 
     def damage(rng: random.Random, store: pathlib.Path) -> None:

@@ -54,7 +54,7 @@ class Sink:
 
 
 def usual_event() -> dict:
-    """The event of one told sentence."""
+    """Return the event of one told sentence."""
     with tempfile.TemporaryDirectory() as folder, LifelongMemory.open(folder) as memory:
         memory.tell("I like my coffee without sugar, and my blue mug is on the shelf in the kitchen.")
         with contextlib.closing(sqlite3.connect(f"{folder}/memory.db")) as connection:
@@ -92,7 +92,7 @@ def bare_writes(folder: pathlib.Path, event: dict, count: int) -> list[float]:
 
 
 def single(root: pathlib.Path, event: dict, rounds: int, count: int) -> dict:
-    """Writes of one thread, the engines in turns, by policy."""
+    """Time writes of one thread, the engines in turns, by policy."""
     result = {}
     for fsync in ("always", "interval", "never"):
         seconds: dict[str, list[float]] = {name: [] for name in ("bare", *ENGINES)}
@@ -110,7 +110,7 @@ def single(root: pathlib.Path, event: dict, rounds: int, count: int) -> dict:
 
 
 def threads(root: pathlib.Path, event: dict, count: int, num_threads: int, rounds: int) -> dict:
-    """Durable writes per second of several threads."""
+    """Count durable writes per second of several threads."""
     rates: dict[str, list[float]] = {name: [] for name in ENGINES}
     opened = {name: engine(root / f"threads-{name}", {"sink": Sink()}) for name, engine in ENGINES.items()}
     for _ in range(rounds):
@@ -135,7 +135,7 @@ def size_of(folder: pathlib.Path) -> int:
 
 
 def replay(root: pathlib.Path, event: dict, count: int) -> dict:
-    """Open a folder of many events, and of a large state; forget in it."""
+    """Open a folder of many events, then of a large state; forget."""
     result = {}
     for name, engine in ENGINES.items():
         folder = root / f"replay-{name}"
