@@ -1,5 +1,6 @@
 """Imports run downward: a package imports lower levels only, and jax stays out of what must load without it.
 
+No module imports itself by way of others, inside functions either; nothing in the package imports `experiments`.
 The levels are those of the design. A file of a world stands on the level of what it may import.
 """
 
@@ -15,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "embodied_mem"
+TOPS = (PACKAGE, "embodied_mem_verifiers", "experiments")
 
 LEVELS = {
     "errors": 0, "types": 0, "atomic_file": 0, "forks": 0, "progress": 0,
@@ -37,14 +39,14 @@ WITHOUT_JAX = {  # nowhere
 JAX_IN_FUNCTIONS = {"language", "evaluation"}  # and agents/rollout
 WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may import, jax: never, in functions)
     (r"(__init__|simulator_program)", 1, "never"),
-    (r"(rules|planner|search_prior|agents|skills|agent/.*)", 5, "never"),
+    (r"(skills|agent/.*)", 5, "never"),
     (
         r"(tasks|samples|recordings|teacher"
         r"|wording/(errand_teacher|procedure_teacher|teacher|teacher_noise|taught_player|follower))",
         6,
         "in functions",
     ),
-    (r"(benchmark|evaluation/.*)", 7, "in functions"),
+    (r"benchmark", 7, "in functions"),
     (r".*", 3, "never"),
 ]
 SHARED_WORDING = f"{PACKAGE}.worlds.alfworld.wording"
@@ -125,10 +127,10 @@ def _reason(parts: tuple[str, ...], name: str, at_import: bool, root: Path) -> s
     return f"is on level {above}, {where} on level {level}" if limit else ""
 
 
-def _module(parts: list[str], root: Path) -> list[str]:
-    """The longest beginning of a dotted name that is a module of the package under `root`."""
-    for end in range(len(parts), 0, -1):
-        path = root / PACKAGE / Path(*parts[:end])
+def _module(parts: list[str], root: Path, top: str = PACKAGE) -> list[str]:
+    """The longest beginning of a dotted name that is a module of a package under `root`."""
+    for end in range(len(parts), -1, -1):
+        path = root / top / Path(*parts[:end])
         if path.with_suffix(".py").is_file():
             return parts[:end]
         if path.is_dir():
@@ -156,15 +158,13 @@ def violations(root: Path) -> list[str]:
 
 
 def circles(root: Path) -> list[str]:
-    """Returns one line per circle of modules that import each other when they load."""
+    """Returns one line per circle of modules that import each other, at load or in functions."""
     graph: dict[str, set[str]] = {}
-    for path in sorted((root / PACKAGE).rglob("*.py")):
+    for path in sorted(path for top in TOPS for path in (root / top).rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
-        names = imported_names(ast.parse(path.read_text(encoding="utf-8")), module[:-1], top_level_only=True)
-        targets = {
-            ".".join((PACKAGE, *_module(name.split(".")[1:], root))) for _, name in names if name.startswith(PACKAGE)
-        }
-        graph[".".join(module)] = {target for target in targets if not target.endswith("__init__")}
+        names = imported_names(ast.parse(path.read_text(encoding="utf-8")), module[:-1])
+        targets = {".".join((top, *_module(rest, root, top))) for top, *rest in (name.split(".") for _, name in names)}
+        graph[".".join(module)] = targets - {".".join(module)}
     found, done = [], set()
 
     def visit(module: str, trail: list[str]) -> None:
@@ -212,7 +212,7 @@ def test_no_module_imports_itself_by_way_of_others():
         ("helpers/a.py", "", "helpers has no level"),
         ("training/a.py", "def f():\n    from ..worlds.alfworld import env", "is named by the registry only"),
         ("worlds/a/env.py", "from embodied_mem.models.config import preset", "is on level 3, worlds/a/env on level 3"),
-        ("worlds/a/rules.py", "from ...training import bank", "is on level 6, worlds/a/rules on level 5"),
+        ("worlds/a/agent/rules.py", "from ....training import bank", "is on level 6, worlds/a/agent/rules on level 5"),
         ("worlds/a/rules.py", "def f():\n    import jax", "must stay out of worlds/a/rules"),
         ("worlds/a/benchmark.py", "import jax", "inside functions of worlds/a/benchmark only"),
         ("worlds/a/tasks.py", "from ..b.env import E", "is another world"),
@@ -245,12 +245,24 @@ def test_a_right_import_is_not(tmp_path, file, source):
     assert violations(tmp_path) == []
 
 
-def test_a_circle_is_found(tmp_path):
-    folder = tmp_path / PACKAGE / "agents"
+@pytest.mark.parametrize("statement", ["from .{0} import x", "def f():\n    from {1}.{0} import x", "import {1}.{0}"])
+@pytest.mark.parametrize("package", ["embodied_mem.agents", "experiments.solvers"])
+def test_a_circle_is_found(tmp_path, package, statement):
+    folder = tmp_path.joinpath(*package.split("."))
     folder.mkdir(parents=True)
     for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
-        (folder / f"{name}.py").write_text(f"from .{other} import x")
+        (folder / f"{name}.py").write_text(statement.format(other, package))
     assert len(circles(tmp_path)) == 1
+
+
+def test_a_circle_through_a_package_is_found(tmp_path):
+    folder = tmp_path / PACKAGE / "agents"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from embodied_mem.agents.a import x")
+    (folder / "a.py").write_text("def f():\n    from embodied_mem.agents import x")
+    assert circles(tmp_path) == [
+        "embodied_mem.agents.__init__ -> embodied_mem.agents.a -> embodied_mem.agents.__init__"
+    ]
 
 
 @pytest.mark.parametrize(

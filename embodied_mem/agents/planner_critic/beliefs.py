@@ -14,17 +14,13 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from embodied_mem.errors import InternalError
 from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.observation import Status
 from embodied_mem.memory.readers.reading import AGENT, PLACED, STATE_AFTER, Reading, class_of
 from embodied_mem.memory.sighting import Sighting
-
-if TYPE_CHECKING:
-    from embodied_mem.agents.planner_critic.interfaces import Situation
 
 RECENT = 3
 """Answers that are remembered without spatial memory: RoboMemory's temporal memory holds three steps."""
@@ -132,18 +128,6 @@ class Beliefs:
     opened: set[str] = dataclasses.field(default_factory=set)
     marks: dict[str, set[str]] = dataclasses.field(default_factory=dict)
     refused: Refused = dataclasses.field(default_factory=Counter)
-
-    @classmethod
-    def of(cls, situation: Situation) -> Self:
-        """A situation's beliefs, which are of this class.
-
-        Raises:
-            InternalError: they are another world's.
-        """
-        beliefs = situation.beliefs
-        if not isinstance(beliefs, cls):
-            raise InternalError(f"beliefs: expected {cls.__name__}, got {type(beliefs).__name__}")
-        return beliefs
 
     def is_here(self, place: str) -> bool:
         """Whether the agent can reach into a place from where it stands."""

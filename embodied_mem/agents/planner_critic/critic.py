@@ -31,7 +31,7 @@ class RuleCritic(Generic[B]):
 
     def review(self, step: PlanStep, situation: Situation) -> str:
         """As `Critic.review`."""
-        now = self.beliefs.of(situation)
+        now = situation.beliefs_of(self.beliefs)
         if now.times_refused(step.command) and not step.again:
             return f"'{step.command}' had no effect here before"
         return next(filter(None, (self.objection(need, now) for need in step.needs)), "")

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.errors import InternalError
 from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.recollection import Recollection
+
+Known = TypeVar("Known", bound=Beliefs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +47,16 @@ class Situation:
     objection: str = ""
     images: Sequence[Picture] = ()
     commands: Sequence[str] = ()
+
+    def beliefs_of(self, kind: type[Known]) -> Known:
+        """Return the beliefs, which are of a world's kind.
+
+        Raises:
+            InternalError: they are another world's.
+        """
+        if not isinstance(self.beliefs, kind):
+            raise InternalError(f"beliefs: expected {kind.__name__}, got {type(self.beliefs).__name__}")
+        return self.beliefs
 
 
 class WorldRules(Protocol):

@@ -91,7 +91,7 @@ class EbAlfredPlanner:
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
-        scene = EbAlfredBeliefs.of(situation)
+        scene = situation.beliefs_of(EbAlfredBeliefs)
         order = functools.partial(_search_order, situation, scene)
         while (meant := scene.working.meant) is not None and meant.condition is not None:
             if (holds := _truth(meant.condition, scene)) is None:

@@ -49,7 +49,7 @@ class EbHabitatPlanner:
 
     def plan(self, situation: Situation) -> Plan:
         """As `Planner.plan`."""
-        now = EbHabitatBeliefs.of(situation)
+        now = situation.beliefs_of(EbHabitatBeliefs)
         order, remembered = _search_order(situation), _remembered(situation)
         while (meant := now.working.meant).condition is not None:
             if (holds := _truth(meant.condition, now)) is None:
@@ -152,7 +152,7 @@ def _readings(now: EbHabitatBeliefs) -> list[tuple[Errand, ...]]:
 
 def _search_order(situation: Situation) -> list[str]:
     """Places to look through: by what such things were found in before, else as the first text lists them."""
-    now, semantic = EbHabitatBeliefs.of(situation), situation.memory.semantic
+    now, semantic = situation.beliefs_of(EbHabitatBeliefs), situation.memory.semantic
     worth: defaultdict[str, float] = defaultdict(float)
     if semantic is not None:
         for kind in now.working.kinds:
@@ -165,7 +165,7 @@ def _search_order(situation: Situation) -> list[str]:
 
 def _remembered(situation: Situation) -> dict[str, list[str]]:
     """Kind -> places where such things were found before in this apartment."""
-    now = EbHabitatBeliefs.of(situation)
+    now = situation.beliefs_of(EbHabitatBeliefs)
     return {kind: found_here(situation.memory, kind) for kind in now.working.kinds} if now.working.home else {}
 
 

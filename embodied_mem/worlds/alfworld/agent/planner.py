@@ -48,7 +48,7 @@ class SymbolicPlanner:
         steps = foreseen(imagined.next, self._max_steps)
         if not steps:  # by all that is known the task is done, and it is not: something known is wrong
             steps = [PlanStep("look", (), "nothing is left to do")]
-        checks = _checks(AlfworldBeliefs.of(situation).unseen)
+        checks = _checks(situation.beliefs_of(AlfworldBeliefs).unseen)
         return Plan(tuple([*checks, *steps][: self._max_steps]), imagined.why)
 
 
@@ -63,7 +63,7 @@ class _Imagined:
     """The state as it will be when the steps planned so far have worked."""
 
     def __init__(self, task: Task, situation: Situation, grammar: str):
-        self.task, self.beliefs, self.grammar = task, AlfworldBeliefs.of(situation).copy(), grammar
+        self.task, self.beliefs, self.grammar = task, situation.beliefs_of(AlfworldBeliefs).copy(), grammar
         self.prior = SearchPrior(situation)
         self.why = ""
         self._mark = STATE_AFTER.get(task.change, "")
@@ -243,7 +243,7 @@ class SymbolicCritic(RuleCritic[AlfworldBeliefs]):
 
     def review(self, step: PlanStep, situation: Situation) -> str:
         """As `RuleCritic.review`; nothing is done before it was seen what came of the last step."""
-        if unseen := AlfworldBeliefs.of(situation).unseen:
+        if unseen := situation.beliefs_of(AlfworldBeliefs).unseen:
             return f"nobody saw what came of '{unseen}'"
         return super().review(step, situation)
 

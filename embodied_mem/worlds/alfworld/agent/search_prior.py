@@ -32,7 +32,7 @@ class SearchPrior:
 
     def __init__(self, situation: Situation):
         self._situation = situation
-        self._receptacles = AlfworldBeliefs.of(situation).receptacles
+        self._receptacles = situation.beliefs_of(AlfworldBeliefs).receptacles
         self._room = Counter(map(type_of, self._receptacles))
 
     def _wins_here(self) -> Iterator[Mapping[str, Any]]:
