@@ -111,12 +111,12 @@ def deliveries_table(data: dict[str, Any], source: str) -> str:
     Another bank is compared to the committed one.
     """
     head = ["delivery", "success", "against none, paired", "steps", "tokens of memories/step"]
-    head += ["executor tokens/step", "calls/step", "memory's tokens/step", "the paper's: Qwen-2.5-14B, Qwen-3.5-27B"]
+    head += ["executor tokens/step", "memory's tokens/step", "the paper's: Qwen-2.5-14B, Qwen-3.5-27B"]
     rows = [
         [
             name, rate(row["success"], row["interval"]), versus(row), f"{row['steps']:.1f}",
             f"{row['memory_tokens_per_step']:.0f}", f"{row['executor_tokens_per_step']:.0f}",
-            f"{row.get('calls_per_step', 0):.2f}", f"{row['compiler_tokens_per_step']:.0f}",
+            f"{row['compiler_tokens_per_step']:.0f}",
             _papers(name),
         ]
         for name, row in data["deliveries"].items()

@@ -84,14 +84,13 @@ def controls_table(data: dict[str, Any], source: str) -> str:
 
     head = (
         "delivery", "success", "against none, paired", *(["of what can be won"] * shared), "steps", "NOACTION",
-        "its precision", "hallucinations per 100 steps", "of these said by no experience", "executor tokens/step",
+        "its precision", "hallucinations per 100 steps", "executor tokens/step",
     )  # fmt: skip
     rows = [
         [
             delivery, rate(row["success"], row["interval"]), versus(row), *share(row),
             f"{row['steps']:.1f}", *_noaction_cells(row),
             f"{row['hallucinations_per_100_steps']:.1f}",
-            f"{row['made_up_per_100_steps']:.1f}" if "made_up_per_100_steps" in row else "-",
             f"{row['executor_tokens_per_step']:.0f}",
         ]
         for delivery, row in played.items()

@@ -107,11 +107,6 @@ def quick_start_success() -> str:
     return markdown(["no memory", "static memory", "compiled memory"], [cells], footer)
 
 
-def alfworld() -> str:
-    """The long run on ALFWorld's own games."""
-    return deliveries("alfworld_valid_seen")
-
-
 def speed() -> str:
     """The engine against TextWorld."""
     data = _read("bench_alfworld")
@@ -351,8 +346,8 @@ def one_for_all() -> str:
         for name in ("none", "static", "compiled"):
             cells = [rate(rows[name]["success"], rows[name]["interval"], 0) for rows in found]
             lines.append([f"{name}, {kind}", *cells])
-        sources = [f"- {_source(data)}" for data in results]
-    return markdown(["", "ALFWorld", *COLUMNS], lines, *sources)
+        sources = [f"{data['commit'][:10]}, `{data['file']}`" for data in results]
+    return markdown(["", "ALFWorld", *COLUMNS], lines, f"{results[0]['machine']}; commits {'; '.join(sources)}")
 
 
 def scienceworld() -> str:
@@ -493,7 +488,6 @@ TABLES = {
     "noisy_triples": noisy_triples,
     "locomo": _of("locomo", locomo),
     "worlds": worlds,
-    "alfworld": alfworld,
     "grpo_habits": lambda: grpo_table(_read, _source),
     "alfworld_seeds": lambda: training_seeds_table(_read, "alfworld_judging"),
     "speed": speed,
