@@ -95,6 +95,8 @@ def repeated_table(data: dict[str, Any], source: str) -> str:
         head += [f"{subset}: success", "against the first run, paired", "steps"]
     rows = []
     for name, runs in next(iter(data["repeated_trials"].values())).items():
+        if name == "first_reading":  # differs little from `full`; it is in the result
+            continue
         for number in range(len(runs[:_RUNS])):
             cells = [name, str(number + 1)]
             for row in (subset[name][number] for subset in data["repeated_trials"].values()):

@@ -142,7 +142,7 @@ def robot_faults() -> str:
     if not (data := _read("robot_faults")):
         return NOT_RUN
     head = ["agent", "run", "no faults: success", "steps", "faults: success", "against full, paired", "steps"]
-    head += ["replans", "faults met", "of them in won tasks", "lost tasks with planning, reasoning, perception error"]
+    head += ["faults met", "of them in won tasks", "lost tasks with planning, reasoning, perception error"]
     rows = []
     for name, runs in data["rows"]["faults"].items():
         for number, row in enumerate(runs, 1):
@@ -153,7 +153,7 @@ def robot_faults() -> str:
                 [
                     name, str(number), percent(calm["success"]), f"{calm['steps']:.1f}",
                     rate(row["success"], row["interval"]), difference(row.get("success_difference_to_full")),
-                    f"{row['steps']:.1f}", f"{row['replans']:.1f}", str(met), percent(recovered / max(met, 1)),
+                    f"{row['steps']:.1f}", str(met), percent(recovered / max(met, 1)),
                     f"{errors} of {row['lost']}",
                 ]
             )  # fmt: skip
