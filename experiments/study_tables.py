@@ -34,6 +34,9 @@ def soft_budget_table(data: dict[str, Any], source: str) -> str:
         ]
         for text, both in zip(rows["text"], rows["both"])
     ]  # fmt: skip
+    lines = [
+        line for line, before in zip(lines, [[], *lines]) if line[1:] != before[1:]
+    ]  # larger budgets are not used up
     for row in rows["controls"][1:]:
         cells = rate(row["success"], row["interval"]), f"{row['tokens']:.0f}"
         lines.append([f"0, {row['row'].rpartition('+')[2]}", "-", "-", *cells, "-", "-"])

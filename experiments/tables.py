@@ -59,7 +59,7 @@ def _read(name: str) -> Any:
     return data
 
 
-MAX_COMMAND = 12
+MAX_COMMAND = 7
 """Words of a command that stands below a table; a longer one stands in the result's file alone."""
 
 
