@@ -53,7 +53,9 @@ _PAST = {"clean": "cleaned at", "heat": "heated in", "cool": "cooled in"}
 
 
 def relevant_events(episode: Episode, reader: Reader = DEFAULT) -> list[Event]:
-    """The events that the goal needed: first take, last change of each kind and last placing of each goal object.
+    """Return the events that the goal needed.
+
+    First take, last change of each kind and last placing of each goal object.
 
     A goal object that was placed at the end counts, or all of them if none was; with an unknown goal wording every
     object is one. The last `use` of each device counts.
@@ -80,14 +82,14 @@ def relevant_events(episode: Episode, reader: Reader = DEFAULT) -> list[Event]:
 
 
 def _put_back(first_take: Mapping[str, Event], last: Mapping[tuple[str, str], Event]) -> set[str]:
-    """Objects that ended where they were first taken from, unless no object ended elsewhere."""
+    """Return objects that ended where they were first taken from."""
     ended = {name: event[3] for (kind, name), event in last.items() if kind == "place"}
     back = {name for name, event in first_take.items() if ended.get(name) == event[3]}
     return back if set(first_take) - back else set()
 
 
 def rationale_for(episode: Episode, reader: Reader = DEFAULT) -> str:
-    """Why the episode succeeded, in one line: where things were, what was done to them where, number of steps."""
+    """Return why the episode succeeded: places, changes, number of steps."""
     episode = checked_episode(episode)
     clauses = []
     subject = ""
@@ -107,7 +109,10 @@ def rationale_for(episode: Episode, reader: Reader = DEFAULT) -> str:
 
 
 def key_actions(episode: Episode, reader: Reader = DEFAULT) -> tuple[str, ...]:
-    """The actions that a repetition would need: the relevant ones, each after the move and opening right before it."""
+    """Return the actions that a repetition would need.
+
+    The relevant ones, each after the move and opening right before it.
+    """
     episode = checked_episode(episode)
     chosen: list[str] = []
     position = 0
@@ -126,17 +131,18 @@ def key_actions(episode: Episode, reader: Reader = DEFAULT) -> tuple[str, ...]:
 
 
 FORMAT = "embodied_mem.memory_bank"
-_OLD = {"format", "version", "records", "bytes", "sha256", "embedder", "context_weight", "object_weight"}
-_HEADER = _OLD | {"checksum"}  # which older files do not have
 VERSION = 1
+_HEADER = {"format", "version", "records", "bytes", "sha256", "embedder", "context_weight", "object_weight", "checksum"}
 
 MAX_PACKED_BYTES = 512 << 20
 """Unpacked size above which a `.gz` file is neither written nor read: some 60,000 episodes of ALFWorld."""
 
 
 def write_bank(path: pathlib.Path, settings: Mapping[str, Any], records: Sequence[tuple[Episode, str]]) -> None:
-    """Writes (episode, rationale) records, whole or not at all; `settings` go into the header. Raises as
-    `MemoryBank.save`."""
+    """Write records and settings, whole or not at all.
+
+    Raises as `MemoryBank.save`.
+    """
     pool = ImagePool()
     body = "".join(_line(episode, rationale, pool) for episode, rationale in records).encode()
     header: dict[str, Any] = {
@@ -162,7 +168,10 @@ def write_bank(path: pathlib.Path, settings: Mapping[str, Any], records: Sequenc
 
 
 def read_bank(path: pathlib.Path) -> tuple[dict[str, Any], list[tuple[Episode, str]]]:
-    """The header and the records of a file. Raises as `MemoryBank.load`."""
+    """Return the header and the records of a file.
+
+    Raises as `MemoryBank.load`.
+    """
     header, lines = _read(path)
     pool, records = ImagePool(), []
     for number, line in enumerate(lines, 2):
@@ -190,7 +199,7 @@ def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[bytes]]:
         known = newline == b"\n" and header["format"] == FORMAT
         version, size, digest, count = (header[name] for name in ("version", "bytes", "sha256", "records"))
         _ = header["embedder"], float(header["context_weight"]), float(header["object_weight"])
-        known &= header.get("checksum") == _checksum(header) if header.keys() == _HEADER else header.keys() == _OLD
+        known &= header.keys() == _HEADER and header["checksum"] == _checksum(header)
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(f"{path}: expected a memory bank's header in line 1, got {head[:80]!r}") from error
     if not known or version != VERSION:
@@ -206,7 +215,7 @@ def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[bytes]]:
 
 
 def _line(episode: Episode, rationale: str, pool: ImagePool) -> str:
-    """A record as it stands in a file."""
+    """Return a record as it stands in a file."""
     record: dict[str, Any] = {"task_id": episode.task_id, "goal": episode.goal, "rationale": rationale}
     if not episode.won:
         record["won"] = False
@@ -216,13 +225,13 @@ def _line(episode: Episode, rationale: str, pool: ImagePool) -> str:
 
 
 def _checksum(header: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits over everything in a header but `checksum`."""
+    """Return 16 hexadecimal digits over a header without its checksum."""
     rest = {name: value for name, value in header.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def checked_path(path: str | os.PathLike[str]) -> pathlib.Path:
-    """The path of a file. Raises InvalidInputError for what is none."""
+    """Check the path of a file."""
     try:
         os.fsencode(path)
         return pathlib.Path(path)
@@ -249,7 +258,7 @@ _MAX_QUOTED = 600
 
 @dataclasses.dataclass(frozen=True)
 class Experience:
-    """A remembered success, or what was learned from a loss, and why it was found.
+    """A remembered success, or the lesson of a loss, and its scores.
 
     Attributes:
         episode: the raw trajectory.
@@ -275,25 +284,15 @@ class Experience:
 
     @property
     def images(self) -> tuple[bytes, ...]:
-        """What the cameras showed when the first thing that the goal needed was taken: where it was; of an episode
-        without a taking, what they showed last."""
+        """Pictures of the first needed thing's place, else the last ones."""
         if not self.episode.has_images:
             return ()
         taken = (step for step, kind, *_ in relevant_events(self.episode) if kind == "take")
         step = next(taken, None)
         return self.episode.final_images if step is None else self.episode.steps[step].images
 
-    @property
-    def why_found(self) -> str:
-        """The reason of its rank, for a person."""
-        parts = ["same object" if self.same_object else "other object", f"goal similarity {self.goal_similarity:.2f}"]
-        if self.same_room is not None:
-            room = "same room" if self.same_room else "other room"
-            parts.append(f"{room}, room similarity {self.room_similarity:.2f}")
-        return "; ".join(parts)
-
     def render(self, max_actions: int = 8) -> str:
-        """The experience as one or two short lines in a regular wording.
+        """Return the experience as one or two short lines.
 
         `here: <goal>; <rationale>` (`elsewhere:` from another room, `past:` without a context), then, with
         `max_actions` > 0, `acts: <action>; ...` with at most that many of the actions that led to the goal, first ones
@@ -306,8 +305,10 @@ class Experience:
         return f"{text}\nacts: {'; '.join(actions)}" if actions else text
 
     def brief(self) -> str:
-        """The experience in one line of few tokens: what was where, without the number of steps, after `here` or
-        `elsewhere` as in `render`. The goal stands before it only if it was about another kind of object.
+        """Return the experience in one line of few tokens.
+
+        It tells what was where, without the number of steps, after `here` or `elsewhere` as in `render`. The goal
+        stands before it only if it was about another kind of object.
 
         Objects lose their numbers, which mean nothing in another episode: a model would copy them all the same.
 
@@ -329,14 +330,14 @@ class Experience:
 
 
 def _is_by_rules(rationale: str) -> bool:
-    """Return whether a reason has the form of `rationale_for` up to the number of steps."""
+    """Return whether a reason has the form of `rationale_for`."""
     clauses = rationale.split("; ")
     count = next((i for i, clause in enumerate(clauses) if _COUNT.fullmatch(clause)), None)
     return count is not None and all(map(_LIKE_CLAUSE.fullmatch, clauses[:count]))
 
 
 def _quoted(text: str) -> str:
-    """`text` on one line as one clause in quotation marks; empty if it says nothing."""
+    """Return a text as one quoted clause on one line, or ""."""
     kinds = ((sign, unicodedata.category(sign)) for sign in text[: 4 * _MAX_QUOTED])
     folded = "".join("" if kind == "Cf" else " " if kind[0] in "CZ" else sign for sign, kind in kinds)
     line = " ".join(folded.split()).replace('"', "'").replace(";", ",")
@@ -375,7 +376,7 @@ class _Texts:
         return self._index.get(text, -1)
 
     def similarities(self, text: str) -> np.ndarray:
-        """Cosines float32[n] of `text` with all distinct texts, in the order in which they came."""
+        """Return cosines float32[n] of `text` with all distinct texts."""
         size = len(self._index)
         known = self._index.get(text)
         vector = self._vectors[known] if known is not None else self._embedder.embed([text])[0]
@@ -435,7 +436,7 @@ class MemoryBank:
         return list(zip(self._episodes, self._rationales))
 
     def add(self, episode: Episode, rationale: str | None = None) -> int:
-        """Index of the record of `episode`, newly stored or, if the very same episode is stored already, that one's.
+        """Return the index of an episode's record, stored if it is new.
 
         Raises:
             InvalidInputError: the episode was not won, and the bank keeps no lost ones.
@@ -443,7 +444,7 @@ class MemoryBank:
         return self.add_many([episode], [rationale])[0]
 
     def add_many(self, episodes: Sequence[Episode], rationales: Sequence[str | None] | None = None) -> list[int]:
-        """Indices of the records of `episodes`; on an error none is stored. Texts are embedded in one call."""
+        """Return indices of episodes' records; on an error none is stored."""
         if not isinstance(episodes, Sequence) or not isinstance(rationales, Sequence | None):
             got = f"{shown(episodes)} and {shown(rationales)}"
             raise InvalidInputError(f"expected lists of episodes and rationales, got {got}")
@@ -491,7 +492,7 @@ class MemoryBank:
         other_rooms: bool = False,
         other_objects: bool = False,
     ) -> list[Experience]:
-        """The `k` best experiences for `goal`, best first; fewer if the bank has fewer that are not excluded.
+        """Return the `k` best experiences for `goal`, best first.
 
             score = cos(goal, goal_i) + object_weight * [same object] + context_weight * max(0, cos(room, room_i))^8
 
@@ -552,7 +553,7 @@ class MemoryBank:
         ]
 
     def _choose(self, score: np.ndarray, count: int, same_object: np.ndarray | None) -> list[int]:
-        """Indices of the `count` best records; those in `same_object` first, if given, and of them new places first."""
+        """Return indices of the best records, same objects and new places first."""
         if same_object is None:
             return list(_best(score, count))
         near = np.flatnonzero(same_object & (score > -np.inf))
@@ -574,14 +575,14 @@ class MemoryBank:
         return chosen + list(_best(rest, count - len(chosen)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all records to the file `path`, whole or not at all; a name that ends in `.gz` is compressed.
+        """Write all records to one file, compressed if named `.gz`.
 
         Format: UTF-8 lines. The first is a JSON header {format, version, records, bytes, sha256, embedder,
         context_weight, object_weight, checksum}, where bytes and sha256 are of everything after it and checksum is of
-        the rest of the header (older files have none); then one JSON object per
-        record in order of insertion: {task_id, goal, rationale, steps: [[observation, action], ...],
-        final_observation}, of a lost one also won, of one with pictures what `language.images.ImagePool` makes of
-        those of each step and of the end. Vectors are not stored. The same bank always gives the same bytes.
+        the rest of the header; then one JSON object per record in order of insertion: {task_id, goal, rationale,
+        steps: [[observation, action], ...], final_observation}, of a lost one also won, of one with pictures what
+        `language.images.ImagePool` makes of those of each step and of the end. Vectors are not stored. The same bank
+        always gives the same bytes.
 
         Raises:
             InvalidInputError: the path is none, or ends in `.gz` and the bank is larger than `MAX_PACKED_BYTES`.
@@ -598,7 +599,7 @@ class MemoryBank:
     def load(
         cls, path: str | os.PathLike[str], embedder: Embedder | None = None, task_key: Callable[[str], str] = str
     ) -> MemoryBank:
-        """The bank written to `path` by `save`, with the weights that it had; texts are embedded anew.
+        """Return the bank of a file; texts are embedded anew.
 
         Args:
             path: the file.
@@ -625,7 +626,7 @@ class MemoryBank:
 
 
 def _best(score: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the `count` highest scores, highest first, ties by index."""
+    """Return indices of the `count` highest scores, ties by index."""
     if count <= 0:
         return np.zeros(0, np.int64)
     threshold = np.sort(score)[len(score) - count]  # not partitioned: numpy partitions ties ten times slower

@@ -53,7 +53,7 @@ def _place(experience: Experience, reader: Reader) -> Experience:
 
 
 def _renamed(experience: Experience, reader: Reader, field: int) -> Experience:
-    """The order behind the first name of what was taken, or of where from, wherever the episode says it."""
+    """Put the order behind the name of what or where was taken."""
     old = next((str(event[field]) for event in relevant_events(experience.episode, reader) if event[1] == "take"), "")
     if not old:
         return _goal(experience, reader)
@@ -96,7 +96,7 @@ _PLACE = re.compile(r"\ban? ([a-z]+ \d+)")
 
 
 def check_setting(name: str) -> float:
-    """P of `noisy:P`, else 0.
+    """Return P of `noisy:P`, else 0.
 
     Raises:
         InvalidInputError: no such setting; the message lists them.
@@ -142,7 +142,7 @@ class BankView:
     def retrieve(
         self, goal: str, k: int = 1, context: str = "", exclude_task_ids: Iterable[str] = ()
     ) -> list[Experience]:
-        """As `MemoryBank.retrieve`, under the setting of this episode, which goal, context and excluded tasks name."""
+        """Return experiences under this episode's setting."""
         exclude = tuple(exclude_task_ids)
         key = zlib.crc32("\n".join((goal, context, *exclude)).encode())
         random = np.random.default_rng((self._seed, key))
@@ -157,7 +157,7 @@ class BankView:
         return found
 
     def episodes(self) -> list[Episode]:
-        """All episodes, for a memory that keeps them in its own way; none of an empty bank.
+        """Return all episodes, for a memory that keeps them itself.
 
         Raises:
             InvalidInputError: the setting is about what is retrieved, and says nothing of all episodes.
@@ -197,7 +197,7 @@ class BankView:
 
 
 def _moved(experience: Experience, reader: Reader, random: np.random.Generator) -> Experience:
-    """The experience as it would read if the object had been found in another place of that room, without pictures."""
+    """Return the experience as if its object had been elsewhere there."""
     episode = experience.episode
     events = relevant_events(episode, reader)
     taken = [place for _, kind, _, place in events if kind == "take"]

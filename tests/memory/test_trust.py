@@ -4,7 +4,6 @@ more trusted source said."""
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 
@@ -300,12 +299,6 @@ def test_no_writing_of_a_quotation_raises_trust(trust, disguise, form):
     low = [entry for entry in other.get_all() if "allergic" in entry.text.lower() and entry.module == "notes"]
     assert {entry.trust for entry in low} <= {trust}
     assert not any("nuts" in entry.text.lower() for entry in other.get_all("profile"))
-
-
-def test_the_fixture_of_an_old_version_has_no_levels():
-    """So that the tests of the fixtures are what proves that old folders open."""
-    folder = Path(__file__).parents[1] / "fixtures" / "v0.1"
-    assert not [path for path in folder.rglob("*") if path.is_file() and b'"trust"' in path.read_bytes()]
 
 
 @pytest.mark.parametrize("trust", LOW)
