@@ -91,12 +91,12 @@ class Selector:
     everything: bool | None = None
 
     def __post_init__(self) -> None:
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        if len(given) != 1:
-            got = shown(given) if given else "none"
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        if len(fields) != 1:
+            got = shown(fields) if fields else "none"
             expected = "expected one of user, object and episode, or an entry, or everything"
             raise InvalidInputError(f"selector: {expected}, got {got}")
-        ((kind, value),) = given.items()
+        ((kind, value),) = fields.items()
         if kind == "episode":
             value = checked_number("selector: episode", value)
         elif kind == "everything":
@@ -179,9 +179,9 @@ def restoring(restore: Callable[..., None]) -> Callable[..., None]:
     """A `restore` that raises InvalidInputError for whatever it cannot read."""
 
     @functools.wraps(restore)
-    def checked(*arguments: Any, **named: Any) -> None:
+    def guard(*arguments: Any, **options: Any) -> None:
         try:
-            restore(*arguments, **named)
+            restore(*arguments, **options)
         except InvalidInputError:
             raise
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -189,7 +189,7 @@ def restoring(restore: Callable[..., None]) -> Callable[..., None]:
                 f"state: expected what state() returned, got other bytes ({shown(error)})"
             ) from error
 
-    return checked
+    return guard
 
 
 def write_state(format_name: str, data: Mapping[str, Any], *parts: bytes) -> bytes:

@@ -96,14 +96,14 @@ def single(root: pathlib.Path, event: dict, rounds: int, count: int) -> dict:
     result = {}
     for fsync in ("always", "interval", "never"):
         seconds: dict[str, list[float]] = {name: [] for name in ("bare", *ENGINES)}
-        opened = {name: engine(root / f"single-{fsync}-{name}", {"sink": Sink()}, fsync=fsync)
+        stores = {name: engine(root / f"single-{fsync}-{name}", {"sink": Sink()}, fsync=fsync)
                   for name, engine in ENGINES.items()}  # fmt: skip
         for _ in range(rounds):
             if fsync == "always":
                 seconds["bare"] += bare_writes(root, event, count)
-            for name, one in opened.items():
+            for name, one in stores.items():
                 seconds[name] += timed_writes(one, event, count)
-        for one in opened.values():
+        for one in stores.values():
             one.close()
         result[fsync] = {name: percentiles(times) for name, times in seconds.items() if times}
     return result
@@ -112,9 +112,9 @@ def single(root: pathlib.Path, event: dict, rounds: int, count: int) -> dict:
 def threads(root: pathlib.Path, event: dict, count: int, num_threads: int, rounds: int) -> dict:
     """Count durable writes per second of several threads."""
     rates: dict[str, list[float]] = {name: [] for name in ENGINES}
-    opened = {name: engine(root / f"threads-{name}", {"sink": Sink()}) for name, engine in ENGINES.items()}
+    stores = {name: engine(root / f"threads-{name}", {"sink": Sink()}) for name, engine in ENGINES.items()}
     for _ in range(rounds):
-        for name, one in opened.items():
+        for name, one in stores.items():
             workers = [threading.Thread(target=timed_writes, args=(one, event, count)) for _ in range(num_threads)]
             began = time.perf_counter()
             for worker in workers:
@@ -122,7 +122,7 @@ def threads(root: pathlib.Path, event: dict, count: int, num_threads: int, round
             for worker in workers:
                 worker.join()
             rates[name].append(num_threads * count / (time.perf_counter() - began))
-    for one in opened.values():
+    for one in stores.values():
         one.close()
     return {
         name: {"events_per_s": round(float(np.median(rate))), "rounds": [round(one) for one in rate]}
