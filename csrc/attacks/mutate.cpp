@@ -327,11 +327,10 @@ Reader Vectors() {
   };
 }
 
-const std::map<std::string, std::function<Reader()>> kReaders = {{"json", Json},          {"sexpr", SExpression},
-                                                                 {"problem", Problem},    {"game", GameFile},
-                                                                 {"eb_alfred", EbAlfred}, {"eb_habitat", EbHabitat},
-                                                                 {"memento", Memento},    {"graph", GraphBytes},
-                                                                 {"vectors", Vectors},    {"log", Log}};
+const std::map<std::string, std::function<Reader()>> kReaders = {
+    {"json", Json},       {"sexpr", SExpression},  {"problem", Problem},
+    {"game", GameFile},   {"eb_alfred", EbAlfred}, {"eb_habitat", EbHabitat},
+    {"memento", Memento}, {"graph", GraphBytes},   {"vectors", Vectors}};
 
 int Main(int argc, char** argv) {
   if (argc < 6 || kReaders.count(argv[1]) == 0) {
