@@ -23,16 +23,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInputError, StorageError
-from .arguments import (
-    Fields,
-    checked_event,
-    checked_mapping,
-    checked_number,
-    checked_rows,
-    checked_text,
-    native_call,
-    shown,
-)
+from .arguments import native_call, shown
+from .events import GraphEvent, check
 from .graph import (
     Applied,
     Change,
@@ -49,14 +41,6 @@ from .store import MemoryStore, Selector, read_state, restoring, write_state
 from .vectors import VectorIndex
 
 _FORMAT = "embodied_mem.graph_with_vectors"
-_NEEDED = {
-    "update": ("triples",),
-    "observe": ("triples",),
-    "apply": ("nodes", "invalidate", "add"),
-    "relate": ("relation", "add", "end", "nodes", "node_type", "at", "source"),  # in older logs only
-    "rules": ("rules",),
-}
-_LISTS = ("triples", "nodes", "invalidate", "add", "end", "rules")
 
 
 class GraphModule:
@@ -84,17 +68,7 @@ class GraphModule:
 
     def check(self, event: dict[str, Any]) -> None:
         """Raise InvalidInputError for an event that lacks something or has it of another type."""
-        op = checked_event("event", event, dict.fromkeys(_NEEDED, Fields()))
-        if missing := set(_NEEDED[op]) - event.keys():
-            raise InvalidInputError(f"event: expected {sorted(missing)} in {op!r}, got {shown(sorted(event))}")
-        for name in _NEEDED[op]:
-            if name in _LISTS:
-                checked_rows(f"event: {name}", event[name])
-        for triple in event.get("triples", ()):
-            _check_row(triple)
-        if event.get("vectors") is not None:
-            for name, text in checked_mapping("event: vectors", event["vectors"]).items():
-                checked_text(f"event: vector of {name!r}", text)
+        check(GraphEvent, "event", event)
 
     def _update(self, event: dict[str, Any]) -> Change:
         return self.graph.update(
@@ -106,15 +80,6 @@ class GraphModule:
 
     def _apply(self, event: dict[str, Any]) -> Applied:
         return self.graph.apply(event["nodes"], event["invalidate"], event["add"])
-
-    def _relate(self, event: dict[str, Any]) -> Applied:
-        """An operation of older logs: facts between ids that begin or end at one time, and names of nodes."""
-        nodes = [
-            NewNode(node, event["node_type"]) if isinstance(node, str) else NewNode(*node) for node in event["nodes"]
-        ]
-        at, source = event["at"], event["source"]
-        end, add = ([_fact(row, event["relation"]) for row in event[name]] for name in ("end", "add"))
-        return self.graph.apply(nodes, [(fact, at) for fact in end], [NewFact(*fact, at, source) for fact in add])
 
     def _rules(self, event: dict[str, Any]) -> None:
         members = [(name, [tuple(map(_frozen, member)) for member in rule]) for name, rule in event["rules"]]
@@ -243,22 +208,6 @@ def _vectors(event: dict[str, Any]) -> dict[str, np.ndarray] | None:
     return {name: np.frombuffer(base64.b64decode(text, validate=True), "<f4") for name, text in vectors.items()}
 
 
-def _check_row(triple: Any) -> None:
-    """Raise InvalidInputError for what is no row of `_row`, or the beginning of one that is long enough."""
-    row = checked_rows("event: triple", triple)
-    if not 3 <= len(row) <= 9:
-        raise InvalidInputError(f"event: expected 3 to 9 fields of a triple, got {shown(row)}")
-    for name, value in zip(Triple._fields, row):
-        if name in ("valid_at", "source"):
-            if value is not None or name == "valid_at":
-                checked_number(f"event: {name}", value)
-        elif name.endswith("_candidates"):
-            for candidate in checked_rows(f"event: {name}", value):
-                checked_number(f"event: {name}", candidate, 0, 2**32 - 1)
-        elif not checked_text(f"event: {name}", value) and not name.endswith("_type"):
-            raise InvalidInputError(f"event: {name}: expected a name, got an empty one")
-
-
 def _index_bytes(index: VectorIndex) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "index"
@@ -280,13 +229,6 @@ def _row(triple: Triple) -> tuple[Any, ...]:
     t = triple
     candidates = [int(c) for c in t.subject_candidates], [int(c) for c in t.object_candidates]
     return (t.subject, t.relation, t.object, t.valid_at, t.source, t.subject_type, t.object_type, *candidates)
-
-
-def _fact(row: Sequence[Any], relation: str) -> tuple[int, str, int]:
-    """Subject, relation and object of a row that may have no relation of its own."""
-    subject, *word, object_ = row
-    (relation,) = word or (relation,)
-    return subject, relation, object_
 
 
 def _frozen(value: Any) -> Any:

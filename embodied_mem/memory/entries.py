@@ -21,19 +21,10 @@ from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidInputError
 from ..types import Episode
-from .arguments import (
-    Fields,
-    checked_episode,
-    checked_event,
-    checked_mapping,
-    checked_number,
-    checked_real,
-    checked_rows,
-    checked_text,
-    shown,
-)
+from .arguments import checked_episode, checked_mapping, checked_number, checked_real, checked_text, shown
 from .chat_writer import ChatWriter, checked_writer
 from .embedders import Embedder
+from .events import EntriesEvent, check
 from .graph import Scope
 from .readers import DEFAULT, Reader
 from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
@@ -185,23 +176,11 @@ class EntryMemory(RecordMemory):
 
     def check(self, event: Mapping[str, Any]) -> None:
         where = f"{self.format_name} event"
-        checked_event(where, event, {"change": Fields(("time",))})
-        for change in checked_rows(f"{where}: changes", event.get("changes")):
-            do = checked_mapping(f"{where}: change", change).get("do")
-            if do not in ("add", "update", "delete"):
-                raise InvalidInputError(f"{where}: expected add, update or delete, got {shown(do)}")
-            for name in ("key", *(name for name in ("text", "about") if name in change)):
-                checked_text(f"{where}: {name}", change.get(name))
-            for values in checked_rows(f"{where}: support", change.get("support", ())):
-                if len(checked_rows(f"{where}: row of support", values)) != 3:
-                    raise InvalidInputError(f"{where}: expected episode, step and detail, got {shown(values)}")
-                row = Support(*values)
-                checked_number(f"{where}: episode", row.episode)
-                if row.step is not None:
-                    checked_number(f"{where}: step", row.step)
-                checked_text(f"{where}: detail", row.detail)
-            if do == "add" or "data" in change:
-                self.check_data(checked_mapping(f"{where}: data", change.get("data")), new=do == "add")
+        check(EntriesEvent, where, event)
+        for change in event["changes"]:
+            if change["do"] == "add" or "data" in change:
+                data = checked_mapping(f"{where}: data", change.get("data"))
+                self.check_data(data, new=change["do"] == "add")
 
     def _check_keys(self, changes: Iterable[Mapping[str, Any]]) -> None:
         there: dict[str, bool] = {}

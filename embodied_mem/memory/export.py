@@ -9,12 +9,10 @@ The first line names the format. Every other one is a value, a row of a list, or
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import struct
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ import numpy as np
 from ..errors import InvalidInputError
 from . import entries, temporal
 from .arguments import MAX_DEPTH, check_depth, shown
+from .events import check
 from .graph import bytes_of, rows_of
 from .notes import note_of
 from .profile import Edge
@@ -105,9 +104,9 @@ def imported(text: str) -> bytes:
             of_module[field] = row["value"]
             continue
         if (module, field) == ("notes", "notes"):
-            _check_note(number, row["row"])
+            _check(number, note_of, row["row"])
         elif (kind := _ROWS.get((module, field))) is not None:
-            _check_row(number, kind, row["row"])
+            _check(number, functools.partial(check, kind, field), row["row"])
         if not isinstance(of_module.setdefault(field, []), list):
             raise _problem(number, "field", f"one {field} of {module}, or rows of it", line)
         of_module[field].append(row["row"])
@@ -165,38 +164,11 @@ def _line(number: int, line: str) -> dict[str, Any]:
     return row
 
 
-@functools.cache
-def _types(kind: type) -> dict[str, tuple[type, ...]]:
-    """Field of a row -> the types that JSON has for it."""
-    found = {}
-    for name, hint in typing.get_type_hints(kind).items():
-        options = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
-        kinds = [str if typing.get_origin(one) is typing.Literal else typing.get_origin(one) or one for one in options]
-        found[name] = tuple(kinds)
-    return found
-
-
-def _check_row(number: int, kind: type, row: Any) -> None:
-    """Raise InvalidInputError unless a row has the fields of a class."""
-    if not isinstance(row, dict):
-        raise _problem(number, "row", "an object", row)
-    types = _types(kind)
-    needed = {field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
-    if missing := needed - row.keys():
-        raise _problem(number, min(missing), "it to be there", sorted(row))
-    for name, value in row.items():
-        if name not in types:
-            raise _problem(number, name, f"one of {', '.join(types)}", value)
-        if type(value) not in types[name]:
-            expected = " or ".join("null" if one is type(None) else one.__name__ for one in types[name])
-            raise _problem(number, name, expected, value)
-
-
-def _check_note(number: int, row: Any) -> None:
+def _check(number: int, check_row: Callable[[Any], Any], row: Any) -> None:
     try:
-        note_of(row)
+        check_row(row)
     except (InvalidInputError, TypeError, ValueError) as error:
-        raise _problem(number, "row", f"a note ({error})", row) from error
+        raise _problem(number, "row", f"a row as export wrote it ({error})", row) from error
 
 
 def _problem(number: int, field: str, expected: str, got: Any) -> InvalidInputError:

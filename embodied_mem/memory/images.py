@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InvalidInputError
-from .arguments import checked_flag, checked_mapping, checked_number, checked_rows, checked_text, shown
-from .notes import Value, checked_labels
+from .arguments import checked_flag, checked_text, shown
+from .events import Value
+from .notes import checked_labels
 
 _MAX_KEPT_BYTES = 1 << 22
 
@@ -85,17 +86,6 @@ def image_record(image: Any) -> dict[str, Any]:
             raise InvalidInputError(f"images: keep: expected at most {_MAX_KEPT_BYTES} bytes, got {len(data or b'')}")
         record["data"] = base64.b64encode(data).decode()
     return record
-
-
-def check_record(where: str, record: Any) -> None:
-    """Raise InvalidInputError for what `image_record` does not return."""
-    record = checked_mapping(where, record)
-    for name in ("hash", "path", "data"):
-        checked_text(f"{where}: {name}", record.get(name, ""))
-    checked_number(f"{where}: bytes", record.get("bytes", 0), 0)
-    for side in checked_rows(f"{where}: shape", record.get("shape", [])):
-        checked_number(f"{where}: shape", side, 0)
-    checked_labels(record.get("labels"))
 
 
 def image_text(record: Mapping[str, Any]) -> str:

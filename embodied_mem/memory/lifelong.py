@@ -60,12 +60,12 @@ from .claims import Claim
 from .conflicts import ChatResolver, ConflictReview
 from .embedders import Embedder
 from .episodic import EpisodicMemory
-from .events import EVENT, check_begin, check_event
+from .events import LifelongEvent, Value, check
 from .export import exported, imported
 from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot, checked_scope
 from .locks import Locks
 from .mentions import normal
-from .notes import SEEN, TOLD, NoteMemory, Value, new_labels
+from .notes import SEEN, TOLD, NoteMemory, new_labels
 from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
 from .parallel_calls import ParallelCalls
 from .profile import UserProfile
@@ -92,6 +92,9 @@ PER_STEP = ("spatial", "temporal")
 """Modules that change with every step."""
 LATER = ("notes", "views")
 """Modules that older versions had not."""
+_EVENT = "lifelong event"
+_MAX_GAP = 1 << 16
+"""Tasks in a row whose beginning was set aside, at most."""
 _TIMEOUT_S = 10.0
 _MAX_NODES = 64  # around a conflict
 _MAX_CACHED = 256
@@ -446,10 +449,10 @@ class LifelongMemory:
             self.restore(imported(event["text"]))
             return
         if op in ("begin", "step") and event["time"] < self.time:
-            raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {event['time']}")
+            raise InvalidInputError(f"{_EVENT}: expected a time from {self.time} on, got {event['time']}")
         count = len(self.task_ids)
-        if op == "begin":
-            check_begin(event, count)
+        if op == "begin" and not count <= event["episode"] <= count + _MAX_GAP:
+            raise InvalidInputError(f"{_EVENT}: expected {count} as its episode, got {event['episode']}")
         if op in ("begin", "step"):
             self.episode, self.step, self.time = event["episode"], event["step"], event["time"]
         if op == "begin":
@@ -1147,7 +1150,17 @@ class StoredMemory(RecordedModule):
         self._memory = memory
 
     def check(self, event: Mapping[str, Any]) -> None:
-        check_event(event, self._memory._modules)
+        check(LifelongEvent, _EVENT, event)
+        modules = self._memory._modules
+        if event["op"] == "begin":
+            checked_place(event["place"])
+        if "again" in event:
+            module_and_number(event["again"], modules)
+            check(Reference, _EVENT, [event.get(name) for name in Reference._fields])
+        for name, change in event["events"].items():
+            if name not in modules:
+                raise InvalidInputError(f"{_EVENT}: expected modules {list(modules)}, got {shown(name)}")
+            modules[name].check(change)
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         with self._memory._locks.applying:

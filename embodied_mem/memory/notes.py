@@ -18,18 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidInputError
-from .arguments import (
-    Fields,
-    checked_event,
-    checked_mapping,
-    checked_number,
-    checked_rows,
-    checked_text,
-    checked_texts,
-    shown,
-)
+from .arguments import checked_mapping, checked_number, checked_rows, checked_text, checked_texts, shown
 from .claims import Claim, claims_in, tells_nothing
 from .embedders import Embedder
+from .events import NotesEvent, Value, check
 from .graph import Scope
 from .mentions import normal
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
@@ -41,8 +33,6 @@ from .words import asks_when, content_words, tells_when, words_of
 
 TOLD, SEEN = "told", "seen"
 """Kinds of notes: what somebody said, and what the world answered."""
-
-Value = str | int | float | bool | None
 
 RESERVED = (
     "id", "module", "text", "created", "updated", "ended", "sources", "trust", "labels", "data", "kind", "speaker",
@@ -263,24 +253,7 @@ class NoteMemory(RecordMemory):
         return {"op": "change", "episode": last.episode, "step": last.step, "time": time, "changes": [change, *ends]}
 
     def check(self, event: Mapping[str, Any]) -> None:
-        checked_event(_EVENT, event, {"change": Fields(("episode", "step", "time"))})
-        for change in checked_rows(f"{_EVENT}: changes", event.get("changes")):
-            do = checked_mapping(f"{_EVENT}: change", change).get("do")
-            if do not in ("add", "repeat", "end", "update"):
-                raise InvalidInputError(f"{_EVENT}: expected add, repeat, end or update, got {shown(do)}")
-            for name in ("text", "kind", "speaker", "when", "action") if do == "add" else ():
-                checked_text(f"{_EVENT}: {name}", change.get(name))
-            if do == "update" and "text" in change:
-                checked_text(f"{_EVENT}: text", change["text"])
-            if "labels" in change or do == "add":
-                checked_labels(change.get("labels"))
-            if "trust" in change:
-                checked_trust(f"{_EVENT}: trust", change["trust"])
-            needed = {"add": ("claims", "denials"), "repeat": ("id",), "end": ("id", "claim", "by"), "update": ("id",)}[
-                do
-            ]
-            for name in (*needed, *(("claims", "denials") if do == "update" and "text" in change else ())):
-                checked_number(f"{_EVENT}: {name}", change.get(name), 0)
+        check(NotesEvent, _EVENT, event)
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         """As `RecordedModule`. Raises InvalidInputError for notes that are not there; nothing has changed then."""

@@ -14,11 +14,10 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..errors import InvalidInputError
-from .arguments import checked_mapping, checked_number, checked_text, shown
+from .events import check
 from .recollection import Recollection
 from .record import Record
-from .trust import Trust, checked_trust
+from .trust import Trust
 from .words import same_text
 
 _RECENT = 16
@@ -91,14 +90,5 @@ class References:
     @classmethod
     def of_rows(cls, rows: Any) -> References:
         """What `rows` gave. Raises InvalidInputError for anything else."""
-        found = {}
-        for entry, its in checked_mapping("state: references", rows).items():
-            found[checked_text("state: references", entry)] = [_reference(row) for row in its]
-        return cls(found)
-
-
-def _reference(row: Any) -> Reference:
-    if not isinstance(row, list) or len(row) != 4:
-        raise InvalidInputError(f"state: references: expected episode, step, time and trust, got {shown(row)}")
-    episode, step, time = (checked_number("state: references", number) for number in row[:3])
-    return Reference(episode, step, time, checked_trust("state: references", row[3]))
+        check(dict[str, list[Reference]], "state: references", rows)
+        return cls({entry: [Reference(*row) for row in its] for entry, its in rows.items()})

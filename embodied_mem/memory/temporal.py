@@ -23,16 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from ..errors import InvalidInputError
-from .arguments import (
-    WHEN,
-    Fields,
-    check_given,
-    checked_call,
-    checked_event,
-    checked_flag,
-    checked_number,
-    checked_text,
-)
+from .arguments import checked_call, checked_flag, checked_number, checked_text
+from .events import TemporalEvent, check
 from .graph import Scope
 from .readers import DEFAULT, Reader
 from .record import NOTHING, Record, RecordMemory, Source, new_record
@@ -46,7 +38,6 @@ StepSummarizer = Callable[[str, str], str | None]
 """An action and the world's answer -> what happened, in short; None if it could not be had, then the answer is cut."""
 
 _EVENT = "temporal event"
-_FIELDS = {"begin": Fields(("episode", "time")), "observe": Fields(WHEN, ("action", "text"))}
 _MAX_CHARACTERS = 240
 _SHORT = 80
 """Characters up to which a text needs no summary, whoever reads it."""
@@ -161,10 +152,7 @@ class TemporalMemory(RecordMemory):
         return length > _MAX_CHARACTERS or (length > _SHORT and not self._reader.read(text).understood)
 
     def check(self, event: Mapping[str, Any]) -> None:
-        if checked_event(_EVENT, event, _FIELDS) == "begin":
-            return
-        texts = {"summary": checked_text, "said": checked_text}
-        check_given(_EVENT, event, **texts, failed=checked_flag, trust=checked_trust)
+        check(TemporalEvent, _EVENT, event)
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         if event["op"] == "begin":

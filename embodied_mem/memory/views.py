@@ -20,19 +20,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..errors import InvalidInputError
-from .arguments import (
-    WHEN,
-    Fields,
-    checked_event,
-    checked_mapping,
-    checked_real,
-    checked_rows,
-    checked_text,
-    checked_texts,
-    shown,
-)
+from .arguments import checked_mapping, checked_real, checked_rows, checked_text, shown
+from .events import ImageRow, ViewEvent, check
 from .graph import Scope
-from .images import check_record, image_text
+from .images import image_text
 from .paged_rows import PagedRows
 from .record import Record, RecordMemory, Source, whole_number
 from .store import Selector
@@ -136,14 +127,11 @@ class ViewMemory(RecordMemory):
         return {**checked_mapping("view", view), "op": "see", "episode": episode, "step": step, "time": time}
 
     def check(self, event: Mapping[str, Any]) -> None:
-        checked_event(_EVENT, event, {"see": Fields(WHEN)})
+        check(ViewEvent, _EVENT, event)
         if "pose" in event and len(checked_pose(event["pose"])) != len(event["pose"]):
             raise InvalidInputError(f"{_EVENT}: expected x, y, z of a pose, got {shown(event['pose'])}")
         if "clock" in event:
             checked_clock(event["clock"])
-        for record in checked_rows(f"{_EVENT}: images", event.get("images", ())):
-            check_record(f"{_EVENT}: image", record)
-        checked_texts(f"{_EVENT}: shows", event.get("shows", ()))
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
         """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
@@ -230,7 +218,7 @@ class ViewMemory(RecordMemory):
             if not 0 <= number < len(rows):
                 raise InvalidInputError(f"state: expected a view {number}, got {len(rows)} of them; it is damaged")
             for record in json.loads(text)["images"]:
-                check_record("state: image", record)
+                check(ImageRow, "state: image", record)
         self._clear()
         self._rows, self._pictures = rows, pictures
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +11,6 @@ from listed_graph import RELATIONS, Model, check
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import DurableGraph, GraphModule, KnowledgeGraph, MemoryStore, NewFact, NewNode
 
-OLD = Path(__file__).parents[2] / "fixtures" / "relate"
 steps = st.lists(
     st.tuples(
         st.lists(st.sampled_from([f"node {i}" for i in range(12)]), max_size=3),
@@ -142,21 +138,3 @@ def test_a_batch_is_there_after_a_restart(tmp_path):
     again = GraphModule()
     with MemoryStore(tmp_path, {"graph": again}, fsync="never"):
         assert again.graph.to_bytes() == expected
-
-
-def test_a_log_with_relate_events_gives_the_graph_that_it_gave_then(tmp_path):
-    shutil.copytree(OLD / "store", tmp_path / "store")
-    module = GraphModule()
-    with MemoryStore(tmp_path / "store", {"graph": module}) as store:
-        assert (store.report.num_events, store.report.num_rejected, store.report.set_aside) == (4, 0, ())
-        assert module.graph.to_bytes() == (OLD / "graph.bytes").read_bytes()
-
-
-@pytest.mark.parametrize("row", [[0], [0, "near", 1, 1], [0, 0, 1], "ab"])
-def test_a_relate_event_with_other_rows_is_refused(row):
-    module = GraphModule()
-    event = {"op": "relate", "relation": "near", "nodes": ["a", "b"], "node_type": "", "at": 0, "source": None}
-    with pytest.raises(InvalidInputError):
-        module.apply({**event, "add": [row], "end": []})
-    with module.graph.snapshot() as now:
-        assert now.num_nodes == 0
