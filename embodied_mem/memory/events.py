@@ -52,7 +52,7 @@ class Begin(When):
     observation: str
     place: str
     room: NotRequired[bool | None]
-    events: dict[str, dict[str, Any]]
+    events: dict[str, Any]
 
 
 class Step(When):
@@ -63,7 +63,7 @@ class Step(When):
     observation: str
     failed: NotRequired[bool | None]
     trust: NotRequired[Trust | None]
-    events: dict[str, dict[str, Any]]
+    events: dict[str, Any]
 
 
 class Tell(TypedDict):
@@ -75,7 +75,7 @@ class Tell(TypedDict):
     time: NotRequired[int | None]
     again: NotRequired[str]
     trust: NotRequired[Trust | None]
-    events: dict[str, dict[str, Any]]
+    events: dict[str, Any]
 
 
 class Edit(TypedDict):
@@ -83,7 +83,7 @@ class Edit(TypedDict):
 
     op: Literal["edit"]
     time: NotRequired[int | None]
-    events: dict[str, dict[str, Any]]
+    events: dict[str, Any]
 
 
 class End(TypedDict):
@@ -91,7 +91,7 @@ class End(TypedDict):
 
     op: Literal["end"]
     time: NotRequired[int | None]
-    events: dict[str, dict[str, Any]]
+    events: dict[str, Any]
 
 
 class Import(TypedDict):
@@ -99,7 +99,7 @@ class Import(TypedDict):
 
     op: Literal["import"]
     text: str
-    events: dict[str, dict[str, Any]]
+    events: dict[str, Any]
 
 
 LifelongEvent = Begin | Step | Tell | Edit | End | Import
@@ -282,20 +282,33 @@ def checker(kind: Any, field: str = "") -> Check:
         return functools.partial(_list, field, checker(options[0], field))
     if origin is tuple:
         return functools.partial(_row, field, [checker(option, field) for option in options])
+    if kind == dict[str, Any]:
+        return functools.partial(_SIMPLE[dict], field)
     if origin is dict:
         return functools.partial(_dict, field, checker(options[1], field))
     hints = typing.get_type_hints(kind, include_extras=True)
     if hasattr(kind, "_fields"):  # a NamedTuple
         return functools.partial(_row, field, [checker(hints[name], f"{field}: {name}") for name in kind._fields])
+    return _fields_of(kind, hints, field)
+
+
+def _fields_of(kind: Any, hints: Mapping[str, Any], field: str, told_by: str = "") -> Check:
+    """Make the check of a TypedDict or dataclass; `told_by`, a field that was looked at, is left out."""
     if dataclasses.is_dataclass(kind):
         optional = {one.name for one in dataclasses.fields(kind) if one.default is not dataclasses.MISSING}
         known = set(hints)
     else:
         optional = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
         known = set()
-    bare = {name: get_args(hint)[0] if get_origin(hint) is NotRequired else hint for name, hint in hints.items()}
-    fields = [(name, checker(hint, f"{field}: {name}"), name not in optional) for name, hint in bare.items()]
-    return functools.partial(_fields, field, fields, known)
+    needed = [name for name in hints if name not in optional and name != told_by]
+    numbers = [(name, f"{field}: {name}") for name in needed if hints[name] is int]
+    texts = [(name, f"{field}: {name}") for name in needed if hints[name] is str]
+    rest = []
+    for name, hint in hints.items():
+        if name != told_by and (name in optional or hint not in (int, str)):
+            bare = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
+            rest.append((name, checker(bare, f"{field}: {name}"), name not in optional))
+    return functools.partial(_fields, field, numbers, texts, rest, known)
 
 
 def _integer(field: str, where: str, value: Any) -> None:
@@ -365,9 +378,25 @@ def _dict(field: str, check_value: Check, where: str, value: Any) -> None:
         check_value(where, one)
 
 
-def _fields(field: str, fields: list[tuple[str, Check, bool]], known: set[str], where: str, value: Any) -> None:
+def _fields(
+    field: str,
+    numbers: list[tuple[str, str]],
+    texts: list[tuple[str, str]],
+    rest: list[tuple[str, Check, bool]],
+    known: set[str],
+    where: str,
+    value: Any,
+) -> None:
     given = value if type(value) is dict else checked_mapping(where + field, value)
-    for name, check_field, is_needed in fields:
+    for name, path in numbers:
+        number = given.get(name)
+        if type(number) is not int or not LEAST <= number <= MOST:
+            checked_number(where + path, number)
+    for name, path in texts:
+        text = given.get(name)
+        if type(text) is not str or not text.isascii():
+            checked_text(where + path, text)
+    for name, check_field, is_needed in rest:
         if is_needed or name in given:
             check_field(where, given.get(name))
     if known and (unknown := given.keys() - known):
@@ -380,9 +409,11 @@ def _union(field: str, options: tuple[Any, ...]) -> Check:
         names = ["null" if option is type(None) else getattr(option, "__name__", str(option)) for option in options]
         checks = [checker(kind, field) for kind in kinds]
         return functools.partial(_any_of, field, checks, len(kinds) < len(options), names)
-    hints = [typing.get_type_hints(kind) for kind in kinds]
+    hints = [typing.get_type_hints(kind, include_extras=True) for kind in kinds]
     name = "op" if "op" in hints[0] else "do"
-    table = {word: checker(kind, field) for kind, its in zip(kinds, hints) for word in get_args(its[name])}
+    table: dict[str, Check] = {}
+    for kind, its in zip(kinds, hints):
+        table |= dict.fromkeys(get_args(its[name]), _fields_of(kind, its, field, name))
     return functools.partial(_one_of, field, name, table)
 
 
