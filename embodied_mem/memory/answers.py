@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
     Attributes:
         query: the text.
-        k: at most so many items are wanted; None for as many as each memory gives.
+        k: at most so many items are values; None for as many as each memory gives.
         as_of: a time to look back to; None for now.
         where: values that an item must have.
         of_task: whether it is the goal of the running task.
@@ -69,8 +69,8 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
     if asked.where.get("module", name) != name or type(module) is ViewMemory:
         return []  # views are asked by pose and time, see `Seeing.sightings`
     if type(module) is NoteMemory:
-        wanted = {name: value for name, value in asked.where.items() if name != "module"}
-        found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=wanted)
+        values = {name: value for name, value in asked.where.items() if name != "module"}
+        found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=values)
         return [item for item in found if item.score >= _LEAST]
     words = None if asked.of_task else Asked(asked.query, _same if weight is None else weight)
     if words is not None and not words.weights:
@@ -82,9 +82,9 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
     return found if words is None else _fitting(module, found, words)
 
 
-def weighed(quoted: Record) -> Record:
+def lowered(item: Record) -> Record:
     """A quotation, a little lower: of two that fit about equally the more trusted one comes first."""
-    return quoted._replace(score=_OF_QUOTED * quoted.score)
+    return item._replace(score=_OF_QUOTED * item.score)
 
 
 def best_of(items: Iterable[Record], k: int) -> list[Record]:

@@ -239,7 +239,7 @@ class EntryMemory(RecordMemory):
             head = self._heads[entry.id] = (*head, data)
         return head
 
-    def found(self, entry: Entry, score: float, why: str) -> Record:
+    def hit(self, entry: Entry, score: float, why: str) -> Record:
         """Make the record of an entry that fits a question: of the sources the newest ones, the last with its step."""
         last = entry.support[-1]
         *others, _ = self.sources_of(entry)

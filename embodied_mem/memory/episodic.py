@@ -167,7 +167,7 @@ class EpisodicMemory(EntryMemory):
         items = []
         for score, cosine, here, entry in found[:k]:
             why = f"goal {cosine:.2f} similar, {'same place' if here else 'another place'}"
-            items.append(self.found(entry, score, why))
+            items.append(self.hit(entry, score, why))
         return items
 
 

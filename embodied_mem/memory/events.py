@@ -296,19 +296,19 @@ def _fields_of(kind: Any, hints: Mapping[str, Any], field: str, told_by: str = "
     """Make the check of a TypedDict or dataclass; `told_by`, a field that was looked at, is left out."""
     if dataclasses.is_dataclass(kind):
         optional = {one.name for one in dataclasses.fields(kind) if one.default is not dataclasses.MISSING}
-        known = set(hints)
+        names = set(hints)
     else:
         optional = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
-        known = set()
-    needed = [name for name in hints if name not in optional and name != told_by]
-    numbers = [(name, f"{field}: {name}") for name in needed if hints[name] is int]
-    texts = [(name, f"{field}: {name}") for name in needed if hints[name] is str]
+        names = set()
+    required = [name for name in hints if name not in optional and name != told_by]
+    numbers = [(name, f"{field}: {name}") for name in required if hints[name] is int]
+    texts = [(name, f"{field}: {name}") for name in required if hints[name] is str]
     rest = []
     for name, hint in hints.items():
         if name != told_by and (name in optional or hint not in (int, str)):
             bare = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
             rest.append((name, checker(bare, f"{field}: {name}"), name not in optional))
-    return functools.partial(_fields, field, numbers, texts, rest, known)
+    return functools.partial(_fields, field, numbers, texts, rest, names)
 
 
 def _integer(field: str, where: str, value: Any) -> None:
@@ -356,7 +356,7 @@ def _word(field: str, words: tuple[Any, ...], where: str, value: Any) -> None:
     if type(value) is not str or value not in words:
         expected = f"one of {', '.join(words)}"
         if field.endswith((": op", ": do")):
-            field, expected = field[:-4], f"{field[-2:]} {_listed(words)}"
+            field, expected = field[:-4], f"{field[-2:]} {_words(words)}"
         raise InvalidInputError(f"{where}{field}: expected {expected}, got {shown(value)}")
 
 
@@ -383,24 +383,24 @@ def _fields(
     numbers: list[tuple[str, str]],
     texts: list[tuple[str, str]],
     rest: list[tuple[str, Check, bool]],
-    known: set[str],
+    names: set[str],
     where: str,
     value: Any,
 ) -> None:
-    given = value if type(value) is dict else checked_mapping(where + field, value)
+    row = value if type(value) is dict else checked_mapping(where + field, value)
     for name, path in numbers:
-        number = given.get(name)
+        number = row.get(name)
         if type(number) is not int or not LEAST <= number <= MOST:
             checked_number(where + path, number)
     for name, path in texts:
-        text = given.get(name)
+        text = row.get(name)
         if type(text) is not str or not text.isascii():
             checked_text(where + path, text)
     for name, check_field, is_needed in rest:
-        if is_needed or name in given:
-            check_field(where, given.get(name))
-    if known and (unknown := given.keys() - known):
-        raise InvalidInputError(f"{where}{field}: expected some of {', '.join(known)}, got {shown(min(unknown))}")
+        if is_needed or name in row:
+            check_field(where, row.get(name))
+    if names and (unknown := row.keys() - names):
+        raise InvalidInputError(f"{where}{field}: expected some of {', '.join(names)}, got {shown(min(unknown))}")
 
 
 def _union(field: str, options: tuple[Any, ...]) -> Check:
@@ -429,7 +429,7 @@ def _any_of(field: str, checks: list[Check], or_none: bool, names: list[str], wh
         except InvalidInputError:
             continue
         return
-    raise InvalidInputError(f"{where}{field}: expected {_listed(names)}, got {shown(value)}")
+    raise InvalidInputError(f"{where}{field}: expected {_words(names)}, got {shown(value)}")
 
 
 def _one_of(field: str, name: str, table: Mapping[str, Check], where: str, value: Any) -> None:
@@ -437,10 +437,10 @@ def _one_of(field: str, name: str, table: Mapping[str, Check], where: str, value
     check_one = table.get(kind) if type(kind) is str else None
     if check_one is None:
         got = shown(value if kind is None else kind)
-        raise InvalidInputError(f"{where}{field}: expected {name} {_listed(list(table))}, got {got}")
+        raise InvalidInputError(f"{where}{field}: expected {name} {_words(list(table))}, got {got}")
     check_one(where, value)
 
 
-def _listed(words: Sequence[Any]) -> str:
-    *most, last = map(str, words)
+def _words(options: Sequence[Any]) -> str:
+    *most, last = map(str, options)
     return f"{', '.join(most)} or {last}" if most else last

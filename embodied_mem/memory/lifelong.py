@@ -42,7 +42,7 @@ from typing import Any, Literal, Self
 from ..errors import InvalidInputError
 from ..language.chat import ChatModel
 from ..types import Episode, Step
-from .answers import Question, answers, best_of, weighed
+from .answers import Question, answers, best_of, lowered
 from .arguments import (
     WHEN,
     checked_call,
@@ -412,8 +412,8 @@ class LifelongMemory:
     def _receipt(self, given: Iterable[str], outcome: Status = "unknown", refused: Iterable[str] = ()) -> WriteReceipt:
         """What the last event did in these modules."""
         with self._locks.reading:
-            found = [row for name in given if name in self._last_events for row in self._modules[name].done()]
-        rows = {do: once_each(one for was, one in found if was in dos) for do, dos in _DID.items()}
+            changes = [row for name in given if name in self._last_events for row in self._modules[name].done()]
+        rows = {do: once_each(one for was, one in changes if was in dos) for do, dos in _DID.items()}
         return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome, tuple(refused))
 
     def end_task(self, won: bool) -> None:
@@ -712,7 +712,7 @@ class LifelongMemory:
         with self._locks.reading:
             weight = self.notes.word_weight if self.notes is not None else None
             found = self._run([functools.partial(self._found_by, name, asked, weight) for name in self._modules])
-            items = [weighed(item) if item.trust in QUOTED else item for some in found for item in some]
+            items = [lowered(item) if item.trust in QUOTED else item for some in found for item in some]
             if not asked.of_task:
                 items = self._newer_first(items, asked)
             if k is not None:
@@ -847,10 +847,10 @@ class LifelongMemory:
         """The entry of an id, past or current; None if there is none, or was none at a time."""
         as_of = None if as_of is None else checked_number("as_of", as_of)
         with self._locks.reading:
-            module, number = self._found(id)
+            module, number = self._place_of(id)
             return None if number is None else self._read(module, number, as_of)
 
-    def _found(self, id: str) -> tuple[RecordMemory, Any]:
+    def _place_of(self, id: str) -> tuple[RecordMemory, Any]:
         """The module of an id and its number there; None for the number if there is none."""
         name, number = module_and_number(id, self._modules)
         return self._modules[name], self._modules[name].number_like(number)
@@ -888,7 +888,7 @@ class LifelongMemory:
     def history(self, id: str) -> list[Record]:
         """What an entry was before, with its times, and last what it is; of a place of a thing, its places before."""
         with self._locks.reading:
-            module, number = self._found(id)
+            module, number = self._place_of(id)
             return [] if number is None else list(map(self._referred, (*module.past(number), module.record(number))))
 
     def update(
@@ -1092,7 +1092,7 @@ class LifelongMemory:
         self._own("profile").read_again((int(note.number), note.text, at) for (note, _), at in rows)
 
     def _is_there(self, entry: str) -> bool:
-        return self._found(entry)[1] is not None
+        return self._place_of(entry)[1] is not None
 
 
 class _RecordedGraph:

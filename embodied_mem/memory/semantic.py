@@ -414,12 +414,12 @@ class SemanticMemory(EntryMemory):
         known = [number for number in scores if self.known_at(number, as_of)] if as_of is not None else scores
         best = sorted(known, key=lambda n: (-scores[n], -len(entries[n].support), n))[:k]
         whys = {number: f"{cosine:.2f} similar" for number, cosine in similar.items()}
-        found = []
+        records = []
         for number in best:
             why = whys.get(number) or f"the query names {hits[number]} of its words"
             entry, score = entries[number], min(scores[number], 1.0)
-            found.append(self.found(entry, score, why))
-        return found
+            records.append(self.hit(entry, score, why))
+        return records
 
 
 def _fix(pairs: list[tuple[str, str]], refused: list[bool], failed: int) -> str:

@@ -923,7 +923,7 @@ class SpatialMemory(RecordMemory):
         with self.graph.snapshot() as now:
             found = []
             for (do, fact), known in zip(changed, self._index.all_known([fact for _, fact in changed], now)):
-                fields = known.found or self._found(fact, known, now)
+                fields = known.hit or self._hit(fact, known, now)
                 if do == "end":
                     fields = (*fields[:_ENDED], self.time, *fields[_ENDED + 1 :])
                 record = new_record((*fields, 0.0, ""))
@@ -970,16 +970,16 @@ class SpatialMemory(RecordMemory):
                 why = "about the agent"
             else:
                 why = "about what the query names"
-            fields = known.found or self._found(fact, known, now)
+            fields = known.hit or self._hit(fact, known, now)
             items.append(new_record(fields + (score, why)))  # noqa: RUF005
         return items
 
-    def _found(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
+    def _hit(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
         """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
         time, episode, step = known.seen
         tail = NOTHING, (Source(episode, step, time),), self._trust.get(fact, "sensor")
-        known.found = (*self._head(fact, known, now), *tail)
-        return known.found
+        known.hit = (*self._head(fact, known, now), *tail)
+        return known.hit
 
     def _past_item(self, fact: int, known: Known, now: Snapshot) -> Record:
         seen, episode, step = known.seen

@@ -48,7 +48,7 @@ class Seen(NamedTuple):
 class Known:
     """A fact with its names, its last sighting and the first fields of its record.
 
-    `head` is filled when it is rendered, `found` with its source and trust when it is found; `sure` is None without a
+    `head` is filled when it is rendered, `hit` with its source and trust when it is found; `sure` is None without a
     confidence.
     """
 
@@ -60,7 +60,7 @@ class Known:
     seen: Seen
     sure: float | None = None
     head: tuple[Any, ...] | None = None
-    found: tuple[Any, ...] | None = None
+    hit: tuple[Any, ...] | None = None
 
 
 def split(node: str) -> tuple[str, str]:
@@ -175,7 +175,7 @@ class SpatialIndex:
             if (known := all_known.get(fact)) is None:
                 all_known[fact] = Known(subject, relation, object_, s, o, seen)
             else:
-                known.seen, known.found = seen, None
+                known.seen, known.hit = seen, None
         self._facts.put_all(change.repeated, seen)
         if told:
             self._facts.set_many([*told], {_THING: [*told.values()]})
@@ -204,7 +204,7 @@ class SpatialIndex:
                 if fact not in repeated or new == _NONE or (was != _NONE and new > was):
                     self._sure.set(fact, 0, new)
             if (known := self._known.get(fact)) is not None and known.sure != (now := self.confidence(fact)):
-                known.sure, known.head, known.found = now, None, None
+                known.sure, known.head, known.hit = now, None, None
 
     def correct(self, ended: Sequence[Sequence[int]], new: Sequence[Sequence[Any]]) -> Applied:
         """End facts at times, and add others that ended too early."""
