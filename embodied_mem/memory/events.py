@@ -289,7 +289,7 @@ def checker(kind: Any, field: str = "") -> Check:
     hints = typing.get_type_hints(kind, include_extras=True)
     if hasattr(kind, "_fields"):  # a NamedTuple
         return functools.partial(_row, field, [checker(hints[name], f"{field}: {name}") for name in kind._fields])
-    return _fields_of(kind, hints, field)
+    return _union(field, (kind,)) if "op" in hints else _fields_of(kind, hints, field)
 
 
 def _fields_of(kind: Any, hints: Mapping[str, Any], field: str, told_by: str = "") -> Check:

@@ -277,6 +277,7 @@ class SpatialMemory(RecordMemory):
         super().__init__(scope, record)
         if not isinstance(relations, Relations):
             raise InvalidInputError(f"relations: expected Relations(...), got {shown(relations)}")
+        self._source: tuple[Seen, tuple[Source, ...]] | None = None
         self.relations, self._theta = relations, checked_real("theta", theta)
         self._followed = tuple(name for name in relations.names if name != STATE)
         self._extractor = checked_call("extractor", extractor)
@@ -868,7 +869,7 @@ class SpatialMemory(RecordMemory):
             text = self.relations.sentence(subject, relation, object_)
             if known.sure is not None and known.sure < 1:
                 text += f" (confidence {known.sure:.2f})"
-            since, fields = now.fact(fact).valid_at, ((subject, relation, object_), (), ())
+            since, fields = now.valid_from(fact), ((subject, relation, object_), (), ())
             known.head = head = (
                 f"spatial:{fact}",
                 "spatial",
@@ -976,9 +977,10 @@ class SpatialMemory(RecordMemory):
 
     def _hit(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
         """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
-        time, episode, step = known.seen
-        tail = NOTHING, (Source(episode, step, time),), self._trust.get(fact, "sensor")
-        known.hit = (*self._head(fact, known, now), *tail)
+        seen, trust = known.seen, self._trust.get(fact, "sensor") if self._trust else "sensor"
+        if self._source is None or self._source[0] is not seen:
+            self._source = seen, (Source(seen.episode, seen.step, seen.time),)  # one for all that was seen together
+        known.hit = (*(known.head or self._head(fact, known, now)), NOTHING, self._source[1], trust)
         return known.hit
 
     def _past_item(self, fact: int, known: Known, now: Snapshot) -> Record:
