@@ -977,9 +977,9 @@ class SpatialMemory(RecordMemory):
 
     def _hit(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
         """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
-        seen, trust = known.seen, self._trust.get(fact, "sensor") if self._trust else "sensor"
-        if self._source is None or self._source[0] is not seen:
-            self._source = seen, (Source(seen.episode, seen.step, seen.time),)  # one for all that was seen together
+        last, trust = known.seen, self._trust.get(fact, "sensor") if self._trust else "sensor"
+        if self._source is None or self._source[0] is not last:
+            self._source = last, (Source(last.episode, last.step, last.time),)  # one for all that was seen together
         known.hit = (*(known.head or self._head(fact, known, now)), NOTHING, self._source[1], trust)
         return known.hit
 
