@@ -192,7 +192,7 @@ class LifelongMemory:
         repair: bool = False,
         **options: Any,
     ) -> LifelongMemory:
-        """The memory that is kept in a folder, which is made if it does not exist; use it in a `with` block.
+        """Open the memory of a folder, or make it; use it in a `with` block.
 
         Each change is on the disk when the call that made it returns. `store` writes snapshots and says what opening
         found.
@@ -239,7 +239,7 @@ class LifelongMemory:
         facts: Iterable[Sequence[Any]] = (),
         is_home: bool = False,
     ) -> int:
-        """Start a task and return its number, under which it is a source.
+        """Start a task and return its number, by which sources name it.
 
         Args:
             task_id: as the world calls it.
@@ -509,7 +509,7 @@ class LifelongMemory:
     # What it is made of.
 
     def _is_user(self, speaker: str) -> bool:
-        """Whether a speaker is the user of the scope, whose profile it is; nobody named is the user."""
+        """Decide whether a speaker is the user of the scope; nobody named is."""
         return not speaker or normal(speaker) == normal(self.scope.user)
 
     def _checked_filter(self, where: Any) -> dict[str, Any]:
@@ -1084,7 +1084,7 @@ class LifelongMemory:
         return ForgetReceipt(receipt, *(tuple(one.quoted() for one in some) for some in (removed, similar)))
 
     def _read_again(self, numbers: list[int]) -> None:
-        """Give the profile what notes tell of which the knowledge went with another note that told it, too."""
+        """Re-derive profile facts that lost one source but have another."""
         notes = [self.notes.notes[i] for i in numbers if i in self.notes.notes] if self.notes is not None else []
         last = [(note, note.sources[-1]) for note in notes if note.ended is None and self._is_user(note.speaker)]
         where = [{"episode": source.episode, "step": source.step, "time": source.time} for _, source in last]

@@ -68,7 +68,7 @@ class Claims(NamedTuple):
     ends: tuple[End, ...] = ()
 
     def ended(self, as_of: int | None = None) -> tuple[int | None, int | None]:
-        """Time from which on nothing that it claims is so, and something is not; None where that is not so."""
+        """Give the time since when the whole note is over, and since when a part; None for neither."""
         ends = [end.time for end in self.ends if as_of is None or end.time <= as_of]
         last = max(ends, default=None)
         return (last, None) if ends and len(ends) >= self.num_claims else (None, last)
@@ -578,7 +578,7 @@ def note_of(row: Any) -> tuple[int, Record, Claims, tuple[Record, ...]]:
 
 
 def _usual_trust(kind: str) -> Trust:
-    """Whose word a note is if nothing else is said."""
+    """Name the usual source of a kind of notes."""
     return "user" if kind == TOLD else "sensor"
 
 

@@ -63,7 +63,7 @@ class WriteReceipt:
         return tuple(record for record in self.stored + self.merged if record.module != "notes")
 
     def joined(self, later: WriteReceipt) -> WriteReceipt:
-        """Both, of which the other one came later."""
+        """Join a later receipt to this one."""
         both = (getattr(self, do) + getattr(later, do) for do in ("stored", "merged", "ended"))
         stored, merged, ended = map(once_each, both)
         return dataclasses.replace(self, stored=stored, merged=merged, ended=ended)
