@@ -9,8 +9,6 @@ A table stands between `<!-- table: NAME -->` and `<!-- end -->`; NAME is one of
 from __future__ import annotations
 
 import argparse
-import json
-import lzma
 import pathlib
 import re
 import sys
@@ -18,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from baseline_tables import BASELINES
-from embodied_mem.evaluation.report import versus
+from embodied_mem.evaluation.report import read_result, versus
 from embodied_mem.evaluation.tables import difference, markdown, percent, rate
 from embodied_mem.registry import load
 from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED, captions_table, encoders_table, joined_table
@@ -45,18 +43,9 @@ NOT_RUN = "Not run yet; the log says what is known."
 
 
 def _read(name: str) -> Any:
-    """Read the result of a name with its episodes, where a table needs them; None if there is no result yet.
-
-    Episodes are in `NAME.episodes.jsonl.xz`: a line of column names, then a line per episode.
-    """
-    path, rows = RESULTS / f"{name}.json", RESULTS / f"{name}.episodes.jsonl.xz"
-    if not path.exists():
-        return None
-    data = json.loads(path.read_text()) | {"file": path.name}
-    if rows.exists():
-        columns, *lines = lzma.decompress(rows.read_bytes()).decode().splitlines()
-        data["episodes"] = {"columns": json.loads(columns), "rows": [json.loads(line) for line in lines]}
-    return data
+    """Read the result of a name with its episodes, where a table needs them; None if there is no result yet."""
+    path = RESULTS / f"{name}.json"
+    return read_result(path) | {"file": path.name} if path.exists() else None
 
 
 MAX_COMMAND = 7

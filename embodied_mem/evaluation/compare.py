@@ -9,9 +9,7 @@ difference counts is tasks: seeds of one task, and tasks of one group, are avera
 
 from __future__ import annotations
 
-import json
 import os
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +18,7 @@ import numpy as np
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult, episodes_of
 from embodied_mem.evaluation.intervals import paired_difference
+from embodied_mem.evaluation.report import read_result
 from embodied_mem.evaluation.tables import difference, markdown, percent
 
 _Key = tuple[str, str, int]
@@ -34,7 +33,7 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any]:
         InvalidInputError: the file is not there, is no report, or holds no rows of single episodes.
     """
     try:
-        report = json.loads(pathlib.Path(path).read_text())
+        report = read_result(path)
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"--compare: expected a JSON report, got {path}: {error}") from error
     if not isinstance(report, dict):

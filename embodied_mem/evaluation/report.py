@@ -7,6 +7,7 @@ write_report(directory, scores, manifest, curves={"grpo": read_metrics(run_dir /
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import pathlib
 import platform
@@ -149,6 +150,19 @@ def write_result(path: pathlib.Path, report: Mapping[str, Any]) -> None:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text + "\n")
+
+
+def read_result(path: str | os.PathLike[str]) -> Any:
+    """Read a report with its episodes, which may be packed beside it in `NAME.episodes.jsonl.xz`.
+
+    That file has a line of column names, then a line per episode.
+    """
+    path = pathlib.Path(path)
+    report, packed = json.loads(path.read_text()), path.with_suffix(".episodes.jsonl.xz")
+    if packed.is_file():
+        columns, *rows = map(json.loads, lzma.decompress(packed.read_bytes()).decode().splitlines())
+        report["episodes"] = {"columns": columns, "rows": rows}
+    return report
 
 
 CURVES = (

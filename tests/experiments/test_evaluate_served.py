@@ -267,7 +267,8 @@ def test_the_recording_of_a_published_model_gives_its_result_again(alfworld_data
     few += ["--spread"] * result["spread"]
     again = main([*few, "--record", str(calls), "--out", str(tmp_path / "out")])
     first = [episode for episode in played(result) if episode.agent == "none"][:2]
-    assert played(again) == first
+    counted = set(first[0].more)  # a later version counts more
+    assert [dataclasses.replace(one, more={name: one.more[name] for name in counted}) for one in played(again)] == first
     assert again["usage"]["replayed"] == again["usage"]["calls"] == sum(episode.steps for episode in first) > 0
 
 
