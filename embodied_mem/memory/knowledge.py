@@ -49,23 +49,24 @@ _ALSO_PREFERENCE = re.compile(r", and (?=I (?:usually|typically|always|often|pre
 _NAMED_PATTERN = re.compile(r"(?:my |for )?([a-z][a-z' -]{2,40}?) ?(?:is|means)? ?: (.+)\Z", re.IGNORECASE)
 _MY_IS = re.compile(
     r"(my [a-z' -]+?) (?:is|are|means) (?!not\b|no longer\b)(.+?)(?:,? (?:now|at the moment|these days))?\Z",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 _AND_MY = re.compile(r",? and (?=my [a-z' -]{1,80}? (?:is|are) )", re.IGNORECASE)
 _IS = re.compile(
     r"(?:the|this|these|those|it|they)\b ?(?P<things>.*?) ?\b(?:is|are|was|were|has|have|holds?) (?P<what>.+)\Z",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
-_BELONGS = re.compile(r"(?:the )?(?P<things>.+?) (?P<what>(?:belongs? to|came from) .+)\Z", re.IGNORECASE)
+_BELONGS = re.compile(r"(?:the )?(?P<things>.+?) (?P<what>(?:belongs? to|came from) .+)\Z", re.IGNORECASE | re.DOTALL)
 _PERSONAL = re.compile(
     r"\b(?:my|mine|me|our|gift|gifted|favou?rite|heirloom|souvenir|family|friend|inherited|cherished|belongs?)\b",
     re.IGNORECASE,
 )
-_ADD = re.compile(r"(?:also |please )?add (?P<things>.+?) to my (?P<alias>.+)\Z", re.IGNORECASE)
+_ADD = re.compile(r"(?:also |please )?add (?P<things>.+?) to my (?P<alias>.+)\Z", re.IGNORECASE | re.DOTALL)
 _AND_THE = re.compile(r"(?:,|,? and) (?=the [^,]{1,80}? (?:is|are|has|have)\b)")
-_PURPOSE = re.compile(r"\b(?:for|when|while|before|during|after) (?!each\b)(.+)\Z", re.IGNORECASE)
+_PURPOSE = re.compile(r"\b(?:for|when|while|before|during|after) (?!each\b)(.+)\Z", re.IGNORECASE | re.DOTALL)
 _AIM = re.compile(
-    r"\bto ((?!have\b|keep\b|the\b|a\b|put\b|place\b|move\b|set\b|arrange\b|start\b)\w+ .+)\Z", re.IGNORECASE
+    r"\bto ((?!have\b|keep\b|the\b|a\b|put\b|place\b|move\b|set\b|arrange\b|start\b)\w+ .+)\Z",
+    re.IGNORECASE | re.DOTALL,
 )
 _ASKS = r"(?=(?:move|put|place|bring|take|set|arrange|return|keep)\b)"
 _CLAUSE = re.compile(
@@ -90,9 +91,9 @@ _GOES_ON = re.compile(
     r" and (?:then |finally )?(?=(?:the|an?|my) .{1,80}? (?:onto|into|on|in|next to) )", re.IGNORECASE
 )
 _TOGETHER = re.compile(r"\b(?:next to|beside|close to) (?:each other|one another)\b|\bside by side\b", re.IGNORECASE)
-_BESIDE = re.compile(r" (?:next to|beside) (?:the |an? |my )?(.+)\Z", re.IGNORECASE)
+_BESIDE = re.compile(r" (?:next to|beside) (?:the |an? |my )?(.+)\Z", re.IGNORECASE | re.DOTALL)
 _IN_ORDER = re.compile(r" (?:in|by) (?:this|that|the same) \w+\Z", re.IGNORECASE)
-_NEXT_CLAUSE = re.compile(r", (?:and|but|while|so) (?:the|my|an?|I)\b.*\Z", re.IGNORECASE)
+_NEXT_CLAUSE = re.compile(r", (?:and|but|while|so) (?:the|my|an?|I)\b.*\Z", re.IGNORECASE | re.DOTALL)
 _SHORT_PLACEMENT = re.compile(
     r"(?P<things>.+?) (?P<relation>next to|onto|into|on|in) (?:the |a )?(?P<location>[^.,;]+)"
 )

@@ -25,12 +25,12 @@ _SEEN_ON = re.compile(r"On the (.+?), you see (.*?)\.?\Z", re.DOTALL)
 _SEEN_IN = re.compile(r"The (.+?) is open\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _CLOSED = re.compile(r"The (.+?) is closed\.?\Z")
 _PAIRS = {
-    "pick up": re.compile(r"You pick up the (.+) from the (.+?)\.?\Z"),
-    "move": re.compile(r"You move the (.+) to the (.+?)\.?\Z"),
-    "put": re.compile(r"You put the (.+) in/on the (.+?)\.?\Z"),
-    "clean": re.compile(r"You clean the (.+) using the (.+?)\.?\Z"),
-    "heat": re.compile(r"You heat the (.+) using the (.+?)\.?\Z"),
-    "cool": re.compile(r"You cool the (.+) using the (.+?)\.?\Z"),
+    "pick up": re.compile(r"You pick up the (.+) from the (.+?)\.?\Z", re.DOTALL),
+    "move": re.compile(r"You move the (.+) to the (.+?)\.?\Z", re.DOTALL),
+    "put": re.compile(r"You put the (.+) in/on the (.+?)\.?\Z", re.DOTALL),
+    "clean": re.compile(r"You clean the (.+) using the (.+?)\.?\Z", re.DOTALL),
+    "heat": re.compile(r"You heat the (.+) using the (.+?)\.?\Z", re.DOTALL),
+    "cool": re.compile(r"You cool the (.+) using the (.+?)\.?\Z", re.DOTALL),
 }
 _CONTAINER = re.compile(r"This is a normal (.+?)\. In it, you see (.*?)\.?\Z", re.DOTALL)
 _OBJECT = re.compile(r"This is an? (.+?)\.?\Z")
@@ -40,9 +40,9 @@ _GOAL = re.compile(
     r"(?:put|find|place|take|pick up|clean|heat|cool|wash|look at|examine) (?:(?:some|an?|the|two|all) )?"
     r"(?:(?:clean|hot|cool|cold|warm) )?(.+?) (?:in|on|under|with|to|and)\b"
 )
-_TAKE = re.compile(r"take (.+?) from (.+)\Z")
-_MOVE = re.compile(r"(?:move (.+?) to|put (.+?) in/on) (.+)\Z")
-_CHANGE = re.compile(r"(clean|heat|cool) (.+?) with (.+)\Z")
+_TAKE = re.compile(r"take (.+?) from (.+)\Z", re.DOTALL)
+_MOVE = re.compile(r"(?:move (.+?) to|put (.+?) in/on) (.+)\Z", re.DOTALL)
+_CHANGE = re.compile(r"(clean|heat|cool) (.+?) with (.+)\Z", re.DOTALL)
 _USE = re.compile(r"use (.+)\Z")
 _GO = re.compile(r"go to (.+)\Z")
 _SAYS_NOTHING = ("There's nothing special about ", "Available commands", "-= Welcome to ", "Your task is to")
