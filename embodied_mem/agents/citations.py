@@ -16,7 +16,7 @@ from embodied_mem.memory import Experience
 FOUND_BEFORE = "found there before"
 """Reason of guidance from an experience where experiences have no numbers."""
 
-_GUIDANCE = re.compile(r"(?P<verb>\w+) (?P<thing>.+) (?:in|with) (?P<place>.+)")
+_GUIDANCE = re.compile(r"(?P<verb>\w+) (?P<thing>.+) (?:in|with) (?P<place>.+)", re.DOTALL)
 _DONE = {"put": "placed in", "clean": "cleaned at", "heat": "heated in", "cool": "cooled in"}
 _CITED = re.compile(r"memory (\d+)")
 

@@ -13,10 +13,9 @@ import hashlib
 import html
 import importlib.resources
 import json
-import re
 from typing import Any
 
-_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+_DATA = '<script type="application/json" id="data">'
 _ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
@@ -30,15 +29,16 @@ def page(data: Any, title: str) -> str:
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n<body><main></main>\n"
-        f'<script type="application/json" id="data">{payload}</script>\n<script>{script}</script>\n</body>\n</html>\n'
+        f"{_DATA}{payload}</script>\n<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
 def data_of(text: str) -> Any:
     """The data of a page. Raises ValueError if there are none."""
-    if not (found := _DATA.search(text)):
+    data, end, _ = text.partition(_DATA)[2].partition("</script>")
+    if not end:
         raise ValueError("page: expected a file that `page` made, got one without data")
-    return json.loads(found[1])
+    return json.loads(data)
 
 
 def _hash(text: str) -> str:

@@ -34,7 +34,7 @@ from .method import (
 )
 
 TOP_K = 20
-_PLACE = re.compile(r"(was|placed|cleaned|heated|cooled|used .*?) (?:in|at) .*")
+_PLACE = re.compile(r"(was|placed|cleaned|heated|cooled|used .{,80}?) (?:in|at) .*")
 
 
 class Mem0One(SearchingMethod):

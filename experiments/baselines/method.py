@@ -7,7 +7,6 @@ executor that was trained with those reads them. The room stands behind a fact, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from embodied_mem.agents.method import MemoryMethod
@@ -18,7 +17,6 @@ from embodied_mem.memory.embedders import default_embedder
 from embodied_mem.memory.search import TextIndex
 from embodied_mem.types import Episode
 
-_ROOM = re.compile(r" \(room: (.*)\)\Z")
 _SAID = {"take": "was in", "place": "placed in", "clean": "cleaned at", "heat": "heated in", "cool": "cooled in"}
 TEXT: Json = {"type": "string"}
 TEXTS: Json = {"type": "array", "items": TEXT}
@@ -107,13 +105,12 @@ def tagged(fact: str, room: str) -> str:
 
 def untagged(text: str) -> str:
     """A text without its room."""
-    return _ROOM.sub("", text)
+    return text.partition(" (room: ")[0] if text.endswith(")") else text
 
 
 def room_of(text: str) -> str:
     """The room that stands behind a fact; empty if there is none."""
-    found = _ROOM.search(text)
-    return found[1] if found else ""
+    return text.partition(" (room: ")[2].removesuffix(")") if text.endswith(")") else ""
 
 
 def lines_for(texts: Iterable[str], observation: str) -> list[str]:

@@ -30,7 +30,7 @@ from .method import Entries
 from .player import Player, things_at
 
 NEAREST, RETRIES = 5, 4
-_TAKE = re.compile(r"take (.+ \d+) from (.+ \d+)")
+_TAKE = re.compile(r"take ([a-z]+ \d+) from ([a-z]+ \d+)")
 _PLACE = re.compile(r"(?:go to|open|from|to|with|in/on) ([a-z]+ \d+)\Z")
 
 

@@ -50,7 +50,8 @@ _IF = re.compile(
     r"|unless|in the case(?: that| where)?)\b"
 )
 _ELSE = re.compile(
-    r"[\s,;.!?:-]*(?:\b(?:and|but|or)\s+)?\b(?:otherwise|or else|(?<!thing )(?<!where )(?<!one )else|alternatively"
+    r"(?<![\s,;.!?:-])[\s,;.!?:-]*(?:\b(?:and|but|or)\s+)?"
+    r"\b(?:otherwise|or else|(?<!thing )(?<!where )(?<!one )else|alternatively"
     r"|(?:if|when) (?:not|no|(?:it|this|that) (?:is|does) not(?: the case| so| true)?|they are not"
     r"|there (?:is|are) (?:none|not(?: any| one)?)"
     r"|you (?:do not|cannot)(?: see| find)?(?: it| one| any| them)?)(?= ?[,:.;]| then| (?:please )?(?:"
@@ -63,7 +64,8 @@ _CHECK = (
     r"|\bi (?:do not know|am not sure|can not remember|forgot|wonder))\b"
 )
 _CHECKED = re.compile(
-    _CHECK + r"(?: and see| to see)?(?: for yourself)? (?:whether|if) ([^.;:?]+?)(?:,? or not)?\s*[.,;:]\s*(?:and )?"
+    _CHECK
+    + r"(?: and see| to see)?(?: for yourself)? (?:whether|if) ([^.;:?]{1,100}?)(?:,? or not)?\s*[.,;:]\s*(?:and )?"
     r"(?:if (?:so|it is|yes|this is the case|that is (?:so|the case|true)|they are|there (?:is|are)(?: one| any)?)"
     r"|in that case)\b[,:]?"
 )
@@ -71,37 +73,37 @@ _ASKED = re.compile(r"^\s*(?:is|are) ([^.;:?]+)\?\s*(?:if (?:so|it is|yes|they a
 _WONDERED = re.compile(r"\b(?:know|wonder|sure|certain|unsure|tell|remember|check|see|look|out|forgot)(?: me)? $")
 _END = re.compile(r"[,;:.?!]|\bthen\b|\s-+\s|\s(?:but|and|or) (?:if|when|otherwise|else)\b")
 _THEN = re.compile(r"^[\s,;:.?!-]*(?:(?:then|please|and|you should|you can)\b[\s,]*)*")
-_NEW_SENTENCE = re.compile(r"(?:[.!?;:]|,?\s*\b(?:and|but|then|however)\b,?|^)\s*$")
+_NEW_SENTENCE = re.compile(r"(?:[.!?;:]|\b(?:and|but|then|however)\b,?|^)\s*$")
 
-_NEXT = rf"(?=\s+(?:and|but|then|instead)\s+(?:please\s+|then\s+|instead\s+)*(?:{REQUESTS})\b)"
-_OR = r",(?=(?:\s*(?:the|a|an|any)\s+\w+(?:\s(?!or\b)\w+)?,?)*\s*(?:or|nor)\b)"
+_NEXT = rf"(?= (?:and|but|then|instead) (?:(?:please|then|instead) ){{,3}}(?:{REQUESTS})\b)"
+_OR = r",(?=(?: ?(?:the|a|an|any) \w+(?: (?!or\b)\w+)?,?){,6} ?(?:or|nor)\b)"
 _NOUN = (
     r"(?: (?:in|on|onto|into|to|from|at|inside)(?= ))?(?: the ones?(?: that is)? (?:in|on|from|at))?"
     r"(?: (?!(?:in|on|onto|into|to|from|at|inside|and|but|should|must|is|are)\b)[\w'-]+){1,4}(?:,? (?:or|and) the \w+)?"
 )
-_UNTIL = rf"(?:(?!{_NEXT})(?!\s+but\s+(?!not\b))(?:[^.:;,!?()]|{_OR}))*"
+_UNTIL = rf"(?:(?!{_NEXT})(?! but (?!not\b))(?:[^.:;,!?()]|{_OR}))*"
 _WHERE_IT_IS = (
     r"(?:(?:exactly |just |right )?(?:where|as) (?:it|they) (?:is|are|was|were|lies?|stands?|sits?|stays?|belongs?)"
     r"(?: now| already| currently)?|alone|untouched|undisturbed|unmoved|in peace|be\b|in (?:its|their) (?:current )?"
     r"(?:place|spot|position)s?|in place)"
 )
 _FORBIDS = re.compile(
-    rf"[\s,;]*(?:\b(?:and|but|while|though|yet)\s+)?(?:please\s+)?\b(?:"
+    rf"(?<![ ,;])[ ,;]*(?:\b(?:and|but|while|though|yet) )?(?:please )?\b(?:"
     rf"(?:(?:(?:be|take) care(?:ful)?|(?:make|be) sure|remember|try) not to|(?:make sure|ensure) (?:that )?you do not"
     rf"|i (?:do|would) not (?:want|like|need)|(?:you )?(?<!\bi )(?<!\bwe )(?<!\bthey )(?:do|must|should|may|can|shall)"
     rf" not(?! (?:forget|fail|hesitate|worry|mind|know))|(?<!i )never|without|avoid|refrain from|ignore|disregard"
     rf"|(?<!not )forget about|(?:there is )?no need to|(?:stay|keep) away from)\b{_UNTIL}"
     rf"|(?:instead of|rather than|except(?: for)?|excluding|apart from|other than|as opposed to"
     rf"|anywhere (?:but|except)|(?<=thing )but|(?<=\ball )but)\b{_NOUN}"
-    rf"|(?:leave|keep|let)\s(?:[^.;,!?])*?\b{_WHERE_IT_IS}"
-    rf"|(?:leave|keep)\s+(?:the|its?|that)\b[^.;,!?]*?\b(?:closed|shut|unopened)\b"
-    rf"|the\s+[^.;,!?]*?(?:is|are) not (?:needed|wanted|required|necessary)"
-    rf"|(?:the\s+[^.;,!?]*?)(?:must|should|has to|have to|shall) (?:stay|remain|be left|be kept)[^.;,!?]*"
+    rf"|(?:leave|keep|let) [^.;,!?]{{,80}}?\b{_WHERE_IT_IS}"
+    rf"|(?:leave|keep) (?:the|its?|that)\b[^.;,!?]{{,80}}?\b(?:closed|shut|unopened)\b"
+    rf"|the [^.;,!?]{{,80}}?(?:is|are) not (?:needed|wanted|required|necessary)"
+    rf"|the [^.;,!?]{{,80}}?(?:must|should|has to|have to|shall) (?:stay|remain|be left|be kept)[^.;,!?]*"
     rf"|(?<=[,;] )(?:certainly |definitely )?not\s(?!only|just|far|next)[^.;,!?]*"
     rf"|(?<=\b(?:and|but) )(?:certainly |definitely )?not\s(?!only|just|far|next|to the|left|right|near|close|beside)"
     rf"{_UNTIL}|(?<=\bbut )(?:with )?no\s{_UNTIL})"
 )
-_BUT = re.compile(r"\b(?:do )?not ((?:(?!\b(?:is|are|but)\b)[^.;!?])*?),? but (?!not\b)(?:rather )?")
+_BUT = re.compile(r"\b(?:do )?not ((?:(?!\b(?:is|are|but)\b)[^.;!?]){,80}?),? but (?!not\b)(?:rather )?")
 
 
 def plain(text: str) -> str:
@@ -243,19 +245,21 @@ def _branches(
             cut, rest = second.start(), stop
             break
     then, otherwise = _THEN.sub("", tail[:cut]).rstrip(" ,;"), _THEN.sub("", tail[rest:])
-    otherwise = re.sub(r"[,;.]?\s*\b(?:and|but)\s*$", "", otherwise)
+    otherwise = re.sub(r"(?:[,;.]|(?<!\s))\s*\b(?:and|but)\s*$", "", otherwise)
     then = re.sub(r"(?:[,;.]|\b(?:and|but)\b)\s*$", "", then).rstrip(" ,;.")
     if follows:
         return Choice(clause, state, then if rest < len(tail) or not then else "", head.rstrip(" ,"), otherwise or then)
     if asks and not otherwise and re.search(r"\binstead\b", then):
-        return Choice(clause, state, "", then, re.sub(r"\b(?:and|but|however)\s*,?\s*$", "", head))
+        return Choice(clause, state, "", then, re.sub(r"\b(?:and|but|however)\s*+,?\s*$", "", head))
     if (
         not otherwise
         and (more := re.match(r"([^.;!]+)[.;!]\s*(.+)$", then))
         and not re.search(r"\b(?:it|them)\b", more[2])
     ):
         then, head = more[1], f"{head} {more[2]}".strip()
-    return Choice(clause, state, re.sub(r"[,\s]*\b(?:and|but|then|however)\b[,\s]*$", "", head), then, otherwise)
+    return Choice(
+        clause, state, re.sub(r"(?<![,\s])[,\s]*\b(?:and|but|then|however)\b[,\s]*$", "", head), then, otherwise
+    )
 
 
 def wishes_of(text: str) -> tuple[str, tuple[str, ...]]:
@@ -270,7 +274,7 @@ def wishes_of(text: str) -> tuple[str, tuple[str, ...]]:
         forbidden.append(found[0].strip(" ,;"))
         return " "
 
-    wishes = _FORBIDS.sub(drop, _BUT.sub(drop, text))
+    wishes = _FORBIDS.sub(drop, " ".join(_BUT.sub(drop, text).split()))
     return re.sub(r"^[\s,;.:]*(?:(?:but|and)\s+)?", "", wishes).rstrip(" ,;."), tuple(forbidden)
 
 

@@ -26,7 +26,27 @@ BUDGET_S = 1.0
 """CPU time on `LONG` characters. A linear pattern needs 0.001 to 0.3 s, a quadratic one at least 2.5 s."""
 
 _CHARACTERS = "a 1,-.'A\n\"_():/;[<\\&|{=x\t\u00a0"
-_GENERAL = (" ", "a", "a ", "a, ", "and ", "the a ", "my a ", "A", "Aa-", "1", "\n", "a\n", ". ", "'", '"', "(", "[", "{", "<")
+_GENERAL = (
+    " ",
+    "a",
+    "a ",
+    "a, ",
+    "and ",
+    "the a ",
+    "my a ",
+    "A",
+    "Aa-",
+    "1",
+    "\n",
+    "a\n",
+    ". ",
+    "'",
+    '"',
+    "(",
+    "[",
+    "{",
+    "<",
+)
 _LOOPS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT)
 
 
@@ -225,7 +245,7 @@ def patterns_of(folders: list[pathlib.Path]) -> tuple[list[Found], list[str]]:
     modules = [(importlib.import_module(name), tree) for folder in folders for name, tree in _modules(folder)]
     re.compile = original
 
-    unseen = []
+    unseen, others = [], {}
     for module, tree in modules:
         loose = set()
 
@@ -236,7 +256,9 @@ def patterns_of(folders: list[pathlib.Path]) -> tuple[list[Found], list[str]]:
                 return None
 
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in [f"re.{name}" for name in ("compile", *SEARCHES)]:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in [
+                f"re.{name}" for name in ("compile", *SEARCHES)
+            ]:
                 flags = next((word.value for word in node.keywords if word.arg == "flags"), None)
                 if flags is None and node.func.attr == "compile" and len(node.args) > 1:
                     flags = node.args[1]
@@ -252,9 +274,9 @@ def patterns_of(folders: list[pathlib.Path]) -> tuple[list[Found], list[str]]:
                     add(target, module.__name__).methods.add(node.attr)
                 elif target is None and node.attr != "split":
                     loose.add(node.attr)
-        for one in found.values():
-            if one.module == module.__name__ and not one.methods:
-                one.methods |= loose or {"search"}
+        others[module.__name__] = loose
+    for one in found.values():
+        one.methods = one.methods or others.get(one.module) or {"search"}
     return list(found.values()), unseen
 
 

@@ -29,7 +29,7 @@ GAME_FILE = "game.tw-pddl"
 _MAX_CACHED_GAMES = 1024
 _ROOTS = (("EMBODIED_MEM_DATA", "alfworld"), ("ALFWORLD_DATA", ""))
 _TRIAL = re.compile(r"trial_T\w+")
-_GAME_FILE = re.compile(r"[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
+_GAME_FILE = re.compile(r"(?<![^/])[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
 
 Tasks = str | os.PathLike[str] | Sequence[str | os.PathLike[str] | Game]
 

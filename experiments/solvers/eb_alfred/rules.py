@@ -27,7 +27,7 @@ from .instruction import Goal, understand
 from .kinds import BASINS, DOORS, MOVABLE, RECEPTACLES
 from .view import Item, read_view
 
-_HIDDEN = re.compile(r"(\w+) is not visible because it is in (\w+)\.")
+_HIDDEN = re.compile(r"\b(\w+) is not visible because it is in (\w+)\.")
 _FIND = "find a "
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_VIEW = re.compile(r"In view: (.*)\.\nIn hand: (.*)\.")
+_VIEW = re.compile(r"^In view: (.*)\.\nIn hand: (.*)\.", re.MULTILINE)
 
 
 class Item(NamedTuple):

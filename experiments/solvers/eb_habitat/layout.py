@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from embodied_mem.worlds.eb_habitat.engine import TARGETS
 
-_AROUND = re.compile(r"Around the (.+?): (.+)\.")
-_OTHER = re.compile(r"the (.+?) (\d+\.\d) m([a-z ]*)(, next to it)?")
-_UNDER = re.compile(r"Under the (.+?): the (.+)\.")
+_AROUND = re.compile(r"Around the ([^:]+): (.+)\.")
+_OTHER = re.compile(r"the (.{1,80}?) (\d+\.\d) m([a-z ]*)(, next to it)?")
+_UNDER = re.compile(r"Under the ([^:]+): the (.+)\.")
 _NAMES = {looks: phrase for _, phrase, looks in TARGETS if not phrase.startswith(("cabinet", "refrigerator push"))}
 _SIDES = {
     "to the left": "left of",

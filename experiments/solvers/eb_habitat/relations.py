@@ -45,7 +45,7 @@ _NEXT_M, _NOT_NEXT_M, _CLEARLY_M = 1.0, 1.5, 0.5
 _TRIES = 300
 """Draws of slots in a scene."""
 _SUBSETS = ("train_validation", "base", "common_sense", "long_horizon")
-_PART = re.compile(r"(\w+)\(([^)]*)\)")
+_PART = re.compile(r"\b(\w+)\(([^()]*)\)")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,9 +25,9 @@ from .kinds import DOORS
 from .layout import Layout
 
 _PLACE = re.compile(r"(?:On the |The )(.+?)(?:, you see| is )")
-_SEEN = re.compile(r"(On the .+?, you see|The .+? is open\. In it, you see) (.*)\.\Z")
+_SEEN = re.compile(r"(On the [^,]+, you see|The [^.]+ is open\. In it, you see) (.*)\.\Z")
 _HELD = re.compile(r"You are holding an? (.+)\.\Z")
-_LISTED = re.compile(r"Its places are (.*?)\. You")
+_LISTED = "Its places are "
 ALIASES = {"table 1": "black table", "table 2": "brown table", "chair 1": "chair"}
 """Names without numbers for memory, whose classes are names without their numbers; the first text tells two of them."""
 _BEHIND = {door: place for place, (_, door) in DOORS.items()}
@@ -86,9 +86,9 @@ class EbHabitatBeliefs(Beliefs):
 
 def sentences(observation: str, places: Sequence[str]) -> str:
     """An answer in the sentences that memory's rules read; things get numbers that tell where they are."""
-    if listed := _LISTED.search(observation):
-        names = re.split(r", and the |, the |^the ", listed[1])
-        told = [re.sub(r" \(.*\)", "", name) for name in names if name]
+    if (listed := observation.partition(_LISTED)[2].partition(". You"))[1]:
+        names = re.split(r", and the |, the |^the ", listed[0])
+        told = [name.partition(" (")[0] for name in names if name]
         return "Looking quickly around you, you see " + ", ".join(f"a {ALIASES.get(n, n)}" for n in told) + "."
     lines, held = [], "You are not carrying anything."
     for line in observation.split("\n")[1:]:

@@ -28,8 +28,11 @@ from . import instruction as words
 from .kinds import DOORS, KINDS, PLACES, SPOKEN
 from .layout import Layout
 
-_VIEW = re.compile(r"(?:On the|The) .+?(?:(?P<open> is open\. In it)?, you see (?P<things>.*)| is (?P<shut>closed))\.")
-_HELD = re.compile(r"You are holding an? (.+)\.\Z", re.MULTILINE)
+_VIEW = re.compile(
+    r"^(?:On the|The) [^.,\n]+?(?:(?P<open> is open\. In it)?, you see (?P<things>.*)| is (?P<shut>closed))\.",
+    re.MULTILINE,
+)
+_HELD = re.compile(r"^You are holding an? (.+)\.\Z", re.MULTILINE)
 
 
 def goal_sentence(goal: words.Goal) -> str:

@@ -21,20 +21,20 @@ _PREFERENCE = re.compile(
 _TELLING = alternatives("telling verbs")
 _DESCRIPTION = re.compile(
     r"(?P<thing>(?:the|this|these|those|that|my|it|they|both|each|all|one)\b[^,]*?)"
-    rf"(?:'s|'re|\s+(?:{_BE}|{_TELLING}))\b\s*(?P<what>.*)\Z",
+    rf"(?:'s|'re| (?:{_BE}|{_TELLING}))\b ?(?P<what>.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
 _DESCRIBED_PART = re.compile(
-    r"(?:,\s*(?:and|while|but)?|;|\s+and|\s+while)\s+"
-    rf"(?=(?:the|my|it|this)\s+(?:[\w'-]+\s+){{0,5}}?(?:{_BE}|features?|holds?|belongs?|resembles?|contains?)\b)",
+    r"(?:, ?(?:and|while|but)?|;| and| while) "
+    rf"(?=(?:the|my|it|this) (?:[\w'-]+ ){{0,5}}?(?:{_BE}|features?|holds?|belongs?|resembles?|contains?)\b)",
     re.IGNORECASE,
 )
 _VERBS = alternatives("verbs")
 VERB = re.compile(
-    r"(?:\A|[,;:]\s*|\b(?:and|then|by|to|you|please|me|also|first|finally|next|we|let's|lets|that|now|afterwards|can|,)"
-    rf"\s+,?\s*|\b(?=(?:{_VERBS})\s+(?:them|it|both)\b))"
-    rf"(?P<verb>(?:{_VERBS})\b(?:\s+(?:up|away|out|down|over|aside|off|together)\b(?!\s+(?:to|on)\s+each))*)"
-    r"(?P<change>\s+(?:the\s+)?positions?\s+of)?",
+    r"(?:\A|[,;:] ?|\b(?:and|then|by|to|you|please|me|also|first|finally|next|we|let's|lets|that|now|afterwards|can|,)"
+    rf" ,? ?|\b(?=(?:{_VERBS}) (?:them|it|both)\b))"
+    rf"(?P<verb>(?:{_VERBS})\b(?: (?:up|away|out|down|over|aside|off|together)\b(?! (?:to|on) each))*)"
+    r"(?P<change> (?:the )?positions? of)?",
     re.IGNORECASE,
 )
 """A verb that asks for something, where a clause may begin."""
@@ -57,7 +57,7 @@ BESIDE = re.compile(
 )
 BY_PRONOUN = re.compile(r"(?:it|this|that|they|these|those|both|all)(?:'s|'re|\s+(?:is|are|was|were)\b)", re.IGNORECASE)
 _VAGUE_NOUN = r"(?:items|objects|things|belongings|stuff)"
-AND_ANOTHER = re.compile(r"(?:,\s*(?:and\s+)?|\s+and\s+)(?:then\s+)?(?=(?:the|a|an|my|our)\b)", re.IGNORECASE)
+AND_ANOTHER = re.compile(r"(?:,\s*(?:and\s+)?|(?<!\s)\s+and\s+)(?:then\s+)?(?=(?:the|a|an|my|our)\b)", re.IGNORECASE)
 FIRST_BESIDE = re.compile(
     r"(?:(?!\b(?:and|on|onto|to|in|into|from|at)\b)[\w'-]+\s+)+?(?:right\s+)?(?:next\s+to|beside|close\s+to)\s+"
     r"(?:the|a|an|my|our|it)\b",
@@ -65,13 +65,15 @@ FIRST_BESIDE = re.compile(
 )
 """Another thing that is to go somewhere else, and one that goes next to something."""
 PRONOUN = re.compile(
-    r"\s*(?:and\s+)?(?:both|all|each)?\s*(?:of\s+)?(?:it|them|both|these|those|they|all|everything|each|"
-    rf"(?:(?:these|the|both|all)\s+)+{_VAGUE_NOUN})\s*(?:all|both|back|neatly|there)?\s*\Z",
+    r"\s*+(?:and\s+)?(?:both|all|each)?\s*+(?:of\s+)?(?:it|them|both|these|those|they|all|everything|each|"
+    rf"(?:(?:these|the|both|all)\s+)+{_VAGUE_NOUN})\s*+(?:all|both|back|neatly|there)?\s*\Z",
     re.IGNORECASE,
 )
 ALL_OF_THEM = re.compile(rf"\s*all\s+(?:of\s+)?(?:these|those|the)\s+{_VAGUE_NOUN}\b", re.IGNORECASE)
 _NAMED_BEFORE = re.compile(r"\s*(?:(?:both|all|each|any)\s+(?:of\s+)?)?(?:it|them)\b", re.IGNORECASE)
-REASON = re.compile(r"\s+(?:so(?:\s+that)?\s+(?:we|i|it|they|you)|because|since)\b.*\Z", re.IGNORECASE | re.DOTALL)
+REASON = re.compile(
+    r"(?<!\s)\s+(?:so(?:\s+that)?\s+(?:we|i|it|they|you)|because|since)\b.*\Z", re.IGNORECASE | re.DOTALL
+)
 _PLURAL = re.compile(rf"\s*(?:they|both|these|those|all|{_VAGUE_NOUN})\b", re.IGNORECASE)
 NOUN = re.compile(
     r"\A(?:(?:the|a|an|my|our|some|and)\s+)*(?!(?:the|a|an|my|our|some|and|then|it|them)\b)\w", re.IGNORECASE
@@ -82,12 +84,12 @@ VAGUE = re.compile(
 )
 """What names no thing, and is told by what comes after."""
 _ASSURED = re.compile(
-    r"\b(?:make|making|be)\s+sure\s+(?:that\s+)?(?P<what>(?:the|my|our|a|an|they|it|both)\b[^.?!]*?)\s+(?:is|are)\s+"
+    r"\b(?:make|making|be)\s+sure\s+(?:that\s+)?(?P<what>(?:the|my|our|a|an|they|it|both)\b[^.?!]{,150}?)\s+(?:is|are)\s+"
     r"(?:placed\s+|put\s+)?(?=(?:next|close|beside|on|in|at|by|together|side)\b)",
     re.IGNORECASE,
 )
 _COMPOUND = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b", re.IGNORECASE)
-AND_THEN = re.compile(r"\s*,?\s*(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
+AND_THEN = re.compile(r"\s*+,?\s*+(?:and\s+)?(?:then|finally)\s+((?:the|a|an|my)\s+.+)\Z", re.IGNORECASE | re.DOTALL)
 CONNECTED = re.compile(
     r"(?:(?:after that|additionally|afterwards)\b|(?:then|next|finally),?\s+(?!\w+\s+(?:it|them|both|these|those)\b))",
     re.IGNORECASE,
@@ -105,7 +107,7 @@ _GAP = re.compile(
     re.IGNORECASE,
 )
 """Where a list that is written without commas may go on: at an article behind a noun."""
-_LIST_AND = re.compile(r"\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
+_LIST_AND = re.compile(r"(?<!\s)\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
 _DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)
 _MODIFIED = re.compile(
     r"\b(?:with|of|featuring|that|which|who|from|in|on|called|titled|named|made|gifted|given|has)\b", re.IGNORECASE

@@ -150,7 +150,7 @@ class _Reader:
 
     @staticmethod
     def _starts_new(text: str) -> bool:
-        return bool(re.match(r"\s*,?\s*(?:and\s+)?(?:then\s+)?(?:the|a|an|my|our)\b", text, re.IGNORECASE))
+        return bool(re.match(r"\s*+,?\s*+(?:and\s+)?(?:then\s+)?(?:the|a|an|my|our)\b", text, re.IGNORECASE))
 
     def _things(self, text: str) -> list[str]:
         return [phrase for phrase in grammar.things_in(text) if not self._is_place(phrase)]
@@ -166,7 +166,7 @@ class _Reader:
                 return text[mention.start : mention.end], dataclasses.replace(mention, relation="next to"), blank
         if match := grammar.BESIDE.search(text):
             later = [m.start for m in self.words.find(text) if m.start > match.end()]
-            comma = re.search(r"[,;]|\s+and\s+(?=the\b)", text[match.end() :])
+            comma = re.search(r"[,;]|(?<!\s)\s+and\s+(?=the\b)", text[match.end() :])
             ends = [*later, len(text), *([match.end() + comma.start()] if comma else [])]
             phrase = text[match.end() : min(ends)].strip(" ,.")
             if content(phrase) or grammar.PRONOUN.match(phrase):
@@ -183,12 +183,12 @@ class _Reader:
         beside_place: PlaceMention | None,
     ) -> None:
         there = bool(re.search(r"\b(?:there|here)\b", text, re.IGNORECASE))
-        text = re.sub(r"(?:,?\s*\b(?:too|as well|also))\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE)
+        text = re.sub(r"(?:,|(?<!\s))\s*\b(?:too|as well|also)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE)
         text = re.sub(r"\b(?:back|neatly|over|there|here|up)\s*\Z", "", text.strip(" ,"), flags=re.IGNORECASE)
         text = text.strip(" ,")
         pronoun = not grammar.NOUN.search(text) or bool(grammar.PRONOUN.match(text))
         if verb.startswith(("swap", "switch", "exchange")):
-            text = re.sub(r"\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
+            text = re.sub(r"(?<!\s)\s+with\s+(?=the\b|my\b)", " and ", text, count=1)
         text = re.sub(r"\b(?:there|here)\b|\Ame\b", "", text, flags=re.IGNORECASE)
         meant = self.last if pronoun else self._things(text)
         if grammar.ALL_OF_THEM.match(text):

@@ -43,7 +43,7 @@ def alternatives(title: str) -> str:
 
 _SETS = frozenset(("set", "collection", "pair"))
 _CORE_END = re.compile(
-    r"\s*(?:,|\b(?:with|from|of|which|that|who|called|titled|named|featuring|on|in|by|for|as"
+    r"(?<!\s)\s*(?:,|\b(?:with|from|of|which|that|who|called|titled|named|featuring|on|in|by|for|as"
     r"|(?:gifted|given|used)(?=\s*\Z|\s+(?:to|by|for|from|as|in|on|at|with|me|us|during|when|every|daily)\b))\b).*\Z",
     re.IGNORECASE | re.DOTALL,
 )

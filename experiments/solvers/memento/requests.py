@@ -75,17 +75,17 @@ _UNKNOWN = re.compile(
 )
 """What may be a verb that no table has: a word before a determiner."""
 _CONNECTIVE = re.compile(
-    r"\s*(?:(?:first|then|also|and|after that|next|finally|now|once[^,]*|afterwards|lastly|additionally)\b,?\s+)*",
+    r"\s*(?:(?:first|then|also|and|after that|next|finally|now|(?>once[^,]*)|afterwards|lastly|additionally)\b,?\s+)*",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"[\s,;-]*(?:"
-    r"\b(?:if|when|whenever|once|as \w+ as|unless)\s+(?:you|it|that|this|possible|convenient|at all)\b[^.]*"
+    r"(?<![\s,;-])[\s,;-]*(?:"
+    r"\b(?:if|when|whenever|once|as \w+ as|unless)\s+(?:you|it|that|this|possible|convenient|at all)\b[^.]{,200}+"
     r"|\b(?:would|will|could|can|won't|shall|should)\s+(?:you|we)"
     r"|\b(?:please|pl[sz]+|thanks?|thank you|okay|ok|alright|cheers|for me|for us"
     r"|right now|right away|now|asap|soon|already|immediately|at your (?:\w+ )?convenience)"
     r"(?:\s+(?:so much|a lot|very much|again|in advance|a million|so))?"
-    r")\s*[?!.,]*\s*\Z",
+    r")\s*+[?!.,]*+\s*\Z",
     re.IGNORECASE,
 )
 

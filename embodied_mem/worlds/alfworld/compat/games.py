@@ -18,7 +18,7 @@ from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.env import GAME_FILE
 
 _SOLVABLE = re.compile(rb'"solvable"\s*:\s*true\b')
-_ID = re.compile(r"[\w.+-]+_bar_[\w.+-]+")
+_ID = re.compile(r"(?<![\w.+-])[\w.+-]+_bar_[\w.+-]+")
 
 
 class Shuffles(Protocol):

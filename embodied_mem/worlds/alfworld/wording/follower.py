@@ -23,7 +23,9 @@ _LINE = re.compile(r"^(at|hint): (.*)$", re.MULTILINE)
 _HINT = re.compile(r"^hint: (.*)$", re.MULTILINE)
 _PLACE = re.compile(r" (?:in|from|with) [a-z]+ \d+$")
 _LEFT_OUT = re.compile(r" (?:from|with) [a-z]+ \d+$")
-_COMMAND = re.compile(r"(?:(?:go to|open|close|examine|use|move .+ to|put .+ in/on) .*\d|look|inventory)")
+_COMMAND = re.compile(
+    r"(?=.*\d\Z)(?:go to|open|close|examine|use|move .+ to|put .+ in/on) .*|look|inventory", re.DOTALL
+)
 _PLACED = re.compile(r"(?P<verb>\w+) (?P<thing>.+?) (?:in|from|with) (?P<place>[a-z]+ \d+)")
 
 

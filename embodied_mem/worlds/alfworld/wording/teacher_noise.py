@@ -8,7 +8,6 @@ noise.imagined_answer("On the desk 1, you see a pen 2.", "mug", random)
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,8 +16,6 @@ from embodied_mem.compiler.brief_state import Create, Delete, apply_all
 from embodied_mem.training.teachers.lesson import Lesson
 from embodied_mem.worlds.alfworld.statistics import household_statistics
 from embodied_mem.worlds.alfworld.wording.text import parse_observation, type_of
-
-_CONTENTS = re.compile(r"(?<= you see ).*(?=\.)", re.DOTALL)
 
 
 def household_kinds() -> tuple[str, ...]:
@@ -82,4 +79,6 @@ class TeacherNoise:
             numbers = 1 + random.choice(3 + drawn.count(kind), drawn.count(kind), replace=False)
             names += [f"a {kind} {number}" for number in sorted(numbers, reverse=True)]
         contents = ", ".join([*names[:-1], f"and {names[-1]}"]) if len(names) > 1 else "".join(names) or "nothing"
-        return _CONTENTS.sub(contents, observation)
+        before, mark, seen = observation.partition(" you see ")
+        _, stop, behind = seen.rpartition(".")
+        return f"{before}{mark}{contents}{stop}{behind}" if stop else observation

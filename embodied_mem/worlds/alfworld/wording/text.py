@@ -58,7 +58,7 @@ _GOAL_PATTERNS = [
     for task_type, templates in GOAL_TEMPLATES.items()
     for template in templates
 ]
-_NAMED_GOAL = re.compile(r"find a (?P<object>[a-z]+) and do the (?P<procedure>[a-z ]+?)\s*\.?")
+_NAMED_GOAL = re.compile(r"find a (?P<object>[a-z]+) and do the (?P<procedure>[a-z ]*[a-z]) ?\.?")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

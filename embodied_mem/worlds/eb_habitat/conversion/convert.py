@@ -34,8 +34,8 @@ from embodied_mem.worlds.eb_habitat.data import SUBSETS
 _ALL = "CLUTTER_OBJECTS"
 """The set of every object, which is no category."""
 
-_NAME = re.compile(r"(\s*)- name: \"?([^\"#]+?)\"?\s*$")
-_ENTRY = re.compile(r"\s*- \"?([^\"#]+?)\"?\s*$")
+_NAME = re.compile(r"(\s*)- name: \"?([^\"#]*[^\"#\s])\"?\s*$")
+_ENTRY = re.compile(r"\s*- \"?([^\"#]*[^\"#\s])\"?\s*$")
 
 
 def convert(originals: Originals, target: Path) -> list[str]:
