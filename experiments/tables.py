@@ -515,7 +515,7 @@ def render(text: str) -> str:
     def fill(match: re.Match) -> str:
         return f"<!-- table: {match[1]} -->\n{tidy(TABLES[match[1]]())}\n<!-- end -->"
 
-    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+    return re.sub(r"<!-- table: (\w+) -->\n(?:(?!<!--).)*<!-- end -->", fill, text, flags=re.DOTALL)
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ _CHECK = (
 )
 _CHECKED = re.compile(
     _CHECK
-    + r"(?: and see| to see)?(?: for yourself)? (?:whether|if) ([^.;:?]{1,100}?)(?:,? or not)?\s*[.,;:]\s*(?:and )?"
+    + r"(?: and see| to see)?(?: for yourself)? (?:whether|if) ([^.;:?]{1,100}?)(?:,? or not)? ?[.,;:] ?(?:and )?"
     r"(?:if (?:so|it is|yes|this is the case|that is (?:so|the case|true)|they are|there (?:is|are)(?: one| any)?)"
     r"|in that case)\b[,:]?"
 )

@@ -25,13 +25,13 @@ FAILED = re.compile(
 """What answers to commands that changed nothing say."""
 
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]|,")
-_MIXED = re.compile(r"([A-Za-z ]+) and ([a-z ]+?)( paint)? mix to produce (?:an? )?([a-z -]+)\.")
+_MIXED = re.compile(r"([A-Za-z ]{1,80}) and ([a-z ]{1,80}?)( paint)? mix to produce (?:an? )?([a-z -]{1,80})\.")
 _READING = re.compile(r"currently reading a temperature of (-?\d+) degrees")
 MEASURED = re.compile(r"measures a temperature of (-?[\d.]+) degrees")
 _DROPPED = re.compile(r"You move the ([a-z ]+) to the ")
 _CONNECTED = re.compile(r"([a-z]+(?: \d)?) on ([a-z ]+) is now connected to ([a-z]+(?: \d)?) on ([a-z ]+)")
 _TAKEN = re.compile(r"pick up ([a-z ]+)$")
-PLACED = re.compile(r"move (.+) to (.+)$")
+PLACED = re.compile(r"move (.+) to (.+)$", re.DOTALL)
 _SENTENCE = re.compile(r"\.\s+")
 Phrase = tuple[str, ...]
 

@@ -47,7 +47,7 @@ _LEFT_OUT = re.compile(
 _DOOR_OF = re.compile(r"\.? The [\w -]+ door is (open|closed)\.?")
 _HOLDS = re.compile(r"\.? (?:On|In) the [\w -]+ is: ")
 _ARTICLE = re.compile(r"(?<![\w-])(?:an?|the) (?=\w)", re.IGNORECASE)
-_DOOR = re.compile(r"door to ([a-z ]+) \(that is (open|closed)\)")
+_DOOR = re.compile(r"door to ([a-z ]{1,80}) \(that is (open|closed)\)")
 _WAYS = ("go to", "open door", "look around", "wait")
 _UNSAID = {"agent", "air", "picture", ""}
 

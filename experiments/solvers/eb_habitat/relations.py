@@ -72,7 +72,7 @@ def wordings(name: str = "blind") -> tuple[Wording, ...]:
 
 
 def _wording(text: str, meaning: str) -> Wording:
-    found = re.fullmatch(r"move \{thing\} from=(.+?) to=(.+)", meaning.strip())
+    found = re.fullmatch(r"(?s)move \{thing\} from=(.+?) to=(.+)", meaning.strip())
     if found is None:
         raise ValueError(f"expected 'move {{thing}} from=... to=...', got {meaning!r}")
     source = None if found[1].strip() == "-" else _described(found[1])

@@ -26,7 +26,7 @@ _CHANGED, _LOST, _REORDERED = 0.7, 0.4, 0.6
 """Chances of a word to be replaced, of a detail to be lost, of another order."""
 _LEAST = 2
 """Words of its look that a caption keeps."""
-_DETAILS = re.compile(r",\s*|\s+(?=(?:with|featuring|on|in|of|for|holding|from|titled|called)\b)")
+_DETAILS = re.compile(r",\s*|(?<!\s)\s+(?=(?:with|featuring|on|in|of|for|holding|from|titled|called)\b)")
 
 
 @functools.cache

@@ -65,7 +65,7 @@ FIRST_BESIDE = re.compile(
 )
 """Another thing that is to go somewhere else, and one that goes next to something."""
 PRONOUN = re.compile(
-    r"\s*+(?:and\s+)?(?:both|all|each)?\s*+(?:of\s+)?(?:it|them|both|these|those|they|all|everything|each|"
+    r"\s*+(?:and\s++)?(?:both|all|each)?\s*+(?:of\s++)?(?:it|them|both|these|those|they|all|everything|each|"
     rf"(?:(?:these|the|both|all)\s+)+{_VAGUE_NOUN})\s*+(?:all|both|back|neatly|there)?\s*\Z",
     re.IGNORECASE,
 )
@@ -84,7 +84,7 @@ VAGUE = re.compile(
 )
 """What names no thing, and is told by what comes after."""
 _ASSURED = re.compile(
-    r"\b(?:make|making|be)\s+sure\s+(?:that\s+)?(?P<what>(?:the|my|our|a|an|they|it|both)\b[^.?!]{,150}?)\s+(?:is|are)\s+"
+    r"\b(?:make|making|be)\s+sure\s+(?:that\s+)?(?P<what>(?:the|my|our|a|an|they|it|both)\b[^.?!]{,150}?)\s(?:is|are)\s"
     r"(?:placed\s+|put\s+)?(?=(?:next|close|beside|on|in|at|by|together|side)\b)",
     re.IGNORECASE,
 )

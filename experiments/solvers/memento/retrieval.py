@@ -139,7 +139,9 @@ def expansions_of(clause: str) -> list[str]:
         "",
         bare,
     )
-    rest = re.sub(r"\s+(?:as I (?:usually )?(?:like|do|prefer)(?: it)?|for me|the way I like(?: it)?)\Z", "", rest)
+    rest = re.sub(
+        r"(?<!\s)\s+(?:as I (?:usually )?(?:like|do|prefer)(?: it)?|for me|the way I like(?: it)?)\Z", "", rest
+    )
     said = re.sub(r"\b(?:my|the)\s+", "", rest, count=1)
     return [clause, bare, f"I like to keep {said}.", f"I usually have these for my {said}.", f"This is my {said}."]
 

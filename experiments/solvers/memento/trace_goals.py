@@ -62,10 +62,10 @@ class Remembered:
 
 
 _MOVED = re.compile(
-    r"\b(?:moved|put|placed|took|brought)\s+(?P<name>\w[\w -]*?_\d+)\s*"
-    r"(?:\((?P<caption>[^()]*(?:\([^()]*\)[^()]*)*)\))?"
+    r"\b(?:moved|put|placed|took|brought)\s+(?P<name>\w[\w -]{,60}?_\d+)"
+    r"(?:\s*\((?P<caption>[^()]*(?:\([^()]*\)[^()]*)*)\))?"
     r"(?:\s+from\s+(?P<start>\w+_\d+))?\s+(?P<relation>onto|into|on|in|to)\s+(?P<piece>\w+_\d+)"
-    r"(?:\s+next\s+to\s+(?P<beside>\w[\w -]*?_\d+))?",
+    r"(?:\s+next\s+to\s+(?P<beside>\w[\w -]{,60}?_\d+))?",
     re.IGNORECASE,
 )
 """What a summary says in exact names: moved vase_2 (a white vase) from table_1 onto shelves_4 next to lamp_0."""

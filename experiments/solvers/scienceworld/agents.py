@@ -27,8 +27,8 @@ from .goal_words import GoalPlayer
 from .planner import PlannerCritic
 
 Player = Generator[str, str, None]
-_FOCUS = re.compile(r"focus on (?:the |a )?([A-Za-z' -]+?)(?= and\b|[.,]|$)", re.IGNORECASE)
-_SUBSTANCE = re.compile(r"to (?:boil|melt|freeze|change the state of matter of) ([a-z ]+)\.")
+_FOCUS = re.compile(r"focus on (?:the |a )?([A-Za-z' -]{1,100}?)(?= and\b|[.,]|$)", re.IGNORECASE)
+_SUBSTANCE = re.compile(r"to (?:boil|melt|freeze|change the state of matter of) ([a-z ]{1,80})\.")
 _BOX = re.compile(r"(?:move|place) it (?:to|in) the ([a-z]+ box)")
 _CALLED = {"substance", "thing", "seed"}
 """Words that stand for a thing and do not name it."""

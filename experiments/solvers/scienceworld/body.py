@@ -19,8 +19,8 @@ from embodied_mem.worlds.scienceworld.gold_paths import DOOR, FAILED, MOVED, ROO
 
 from .evidence import Evidence
 
-_CLOSED = re.compile(r"The ([a-z ]+) door is closed|([a-z ]+) \(that is closed\)")
-_PICKED = re.compile(r"You move the (.+) to the inventory")
+_CLOSED = re.compile(r"The ([a-z ]+) door is closed|(?<![a-z ])([a-z ]+) \(that is closed\)")
+_PICKED = re.compile(r"You move the (.{1,80}) to the inventory")
 FOCUSED = re.compile(r"You focus on the ([^.]+)\.")
 
 MAX_ROOMS = 24

@@ -17,16 +17,16 @@ from collections.abc import Sequence
 from embodied_mem.worlds.scienceworld.gold_paths import GoldPath
 
 _CONDITION = re.compile(
-    r"If [^.]*?(above|below|electrically conductive|electrically nonconductive)(?: (-?[\d.]+) degrees celsius)?, "
+    r"If [^.]{,150}?(above|below|electrically conductive|electrically nonconductive)(?: (-?[\d.]+) degrees celsius)?, "
     r"(?:focus on|place it in) the (\w+ box)"
 )
 _TEMPERATURE = re.compile(r"measures a temperature of (-?[\d.]+) degrees")
-_DOWN = re.compile(r"(\d+)% down the plane|at the bottom of the plane")
+_DOWN = re.compile(r"(?<!\d)(\d+)% down the plane|at the bottom of the plane")
 _STATE = re.compile(r"(?:a substance called )?(solid|liquid) ")
 _ANIMAL = re.compile(r"^\t(?:an? )?((?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?)$", re.MULTILINE)
 _TREE = re.compile(r"\ba ((?:dead )?[a-z]+ (?:tree|plant))\b")
 _FOCUSED = re.compile(r"You focus on the (?:baby |adult |juvenile |hatchling )?([a-z ]+?)(?: egg)?\.")
-_IN_POT = re.compile(r"focus on (.+?) in the (\w+) stage in ([a-z ]+?) \d+$")
+_IN_POT = re.compile(r"focus on (.{1,80}?) in the (\w+) stage in ([a-z ]{1,80}?) \d+$")
 MAX_LOOKS = 20
 """Looks at one inclined plane; on a slow one the share of the way tells enough."""
 
@@ -156,7 +156,7 @@ class Evidence:
             if not kind and self._readings:  # neither melted below the limit nor solid above it
                 kind = "below" if self._readings[-1][0] else "above"
             if kind in self._boxes:
-                return re.sub(r"\w+ box", self._boxes[kind][1], command)
+                return re.sub(r"\b\w+ box", self._boxes[kind][1], command)
         return ""
 
     def plane(self, command: str, look: str) -> str:

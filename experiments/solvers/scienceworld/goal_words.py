@@ -16,13 +16,13 @@ from embodied_mem.worlds.scienceworld.gold_paths import Device
 from .body import MAX_ROOMS, Doing, Saying
 from .planner import THINGS, PlannerCritic
 
-_FOCUS = re.compile(r"focus on (?:the |a )?([A-Za-z' -]+?)(?= and\b|[.,]|$)", re.IGNORECASE)
-_STATE = re.compile(r"to (?:boil|melt|freeze|change the state of matter of) ([a-z ]+)\.")
+_FOCUS = re.compile(r"focus on (?:the |a )?([A-Za-z' -]{1,100}?)(?= and\b|[.,]|$)", re.IGNORECASE)
+_STATE = re.compile(r"to (?:boil|melt|freeze|change the state of matter of) ([a-z ]{1,80})\.")
 _FIND = re.compile(r"find a\(n\) ([a-z-]+(?: thing)?)\.")
 _CREATE = re.compile(r"create (?:the substance ')?([a-z -]+?)'?\. ")
 _STAGES = re.compile(r"focus on the (?:\d+ )?life stages of the ([a-z -]+),")
 _MOVE_TO_BOX = re.compile(r"(?:move|place) it (?:to|in) the ([a-z]+ box)")
-_PLANE = re.compile(r"\b(inclined plane (?:with an? [a-z ]+? surface|[a-z]))(?=,|$)", re.MULTILINE)
+_PLANE = re.compile(r"\b(inclined plane (?:with an? [a-z ]{1,80}? surface|[a-z]))(?=,|$)", re.MULTILINE)
 _SOURCE = re.compile(r"\ba ([a-z]+ (?:generator|panel)|battery)\b")
 _WIRE = re.compile(r"\b([a-z]+ wire)\b")
 _SWITCH = re.compile(r"\ta(?:n)? ([a-z ]+), which is turned off")
@@ -239,5 +239,5 @@ class GoalPlayer(PlannerCritic):
             yield from self._ask("wait1")
 
     def _recipe(self) -> list[str]:
-        found = re.search(r"To make .+?, you need to mix (.+)\.", self._answer)
+        found = re.search(r"To make .{1,80}?, you need to mix (.{1,200})\.", self._answer)
         return found[1].split(", ") if found else []

@@ -13,7 +13,7 @@ from .evidence import bare
 
 _HELD_IN = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?) \(containing (?:an? )?([^()]+)\)")
 _EMPTY = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*) \(containing nothing\)")
-_RECIPE = re.compile(r"To make .+?, you need to mix (.+)\.")
+_RECIPE = re.compile(r"To make .{1,80}?, you need to mix (.{1,200})\.")
 
 
 class Mixer(Body):

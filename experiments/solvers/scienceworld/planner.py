@@ -164,7 +164,7 @@ class PlannerCritic(Mixer, Heater):
         """Whether what a command is about was seen in the last look."""
         thing = _OBJECT.match(command.lower())
         name = thing[1] if thing else ""
-        stage = re.match(r".+? in the [a-z ]+? stage", name)
+        stage = re.match(r".{1,80}? in the [a-z ]{1,40}? stage", name)
         return (stage[0] if stage else bare(name)) in self._look()
 
     def _decided(self, command: str) -> Asking:
@@ -180,7 +180,7 @@ class PlannerCritic(Mixer, Heater):
     def _do_elsewhere(self, thing: str, step: Step) -> Doing:
         """Whether a thing was focused on where it is; it then goes to where the step has it."""
         done = (yield from self._fetch(thing)) and (yield from self._do(f"focus on {thing}"))
-        if done and (held := re.search(r" in (.+)$", step.command)):
+        if done and (held := re.search(r"(?s) in (.+)$", step.command)):
             yield from self._do(f"move {thing} to {held[1]}")
             yield from self._walk(step.room)
         return done
@@ -289,7 +289,7 @@ class PlannerCritic(Mixer, Heater):
         """With what was focused on for "substance in ..."."""
         if "substance in " not in command or not self._focused:
             return ""
-        return re.sub(r"substance in .+$", self._focused, command)
+        return re.sub(r"(?s)substance in .+$", self._focused, command)
 
     def poured(self, command: str) -> str:
         """Pouring what holds the thing, for moving it."""
@@ -311,7 +311,7 @@ class PlannerCritic(Mixer, Heater):
 
     def as_picked_up(self, command: str) -> str:
         """With the name that the thing in the inventory had when it was picked up, wherever the plan has it."""
-        moved = re.match(r"move (.+) in [a-z ]+ to (.+)$", command)
+        moved = re.match(r"(?s)move (.{1,80}) in [a-z ]{1,80} to (.+)$", command)
         held = moved and self._picked and ("in inventory" in command or moved[1] == self._picked)
         return f"move {self._picked} in inventory to {moved[2]}" if moved and held else ""
 
