@@ -22,6 +22,7 @@ MADE_LATER = {
     "embodied_mem.memory.mentions: re.escape(asked)",
     "embodied_mem.memory.words: single",
     "embodied_mem.models.encoders.mpnet: pattern",
+    "embodied_mem.models.sentence_encoders: pattern",
     "embodied_mem.worlds.scienceworld.subgoals: text",
     "experiments.solvers.memento.instruction_variants: pattern",
     "experiments.solvers.memento.lexicon: self._mention.pattern.replace(preposition, '\\b(?P<prep>)', ",
@@ -68,4 +69,4 @@ def test_each_pattern_is_linear():
     told = json.loads(subprocess.run(program, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
     assert told["patterns"] > 400
     assert not told["slow"]
-    assert set(told["unseen"]) <= MADE_LATER
+    assert {call.replace("\\\\", "\\") for call in told["unseen"]} <= MADE_LATER
