@@ -143,7 +143,9 @@ def obeys(body):
 
 def played(report):
     return [
-        dataclasses.replace(episode, milliseconds=0, more={**episode.more, "prefill_ms": 0, "decode_ms": 0})
+        dataclasses.replace(
+            episode, milliseconds=0, more={name: n for name, n in episode.more.items() if not name.endswith("_ms")}
+        )
         for episode in episodes_of(report)
     ]
 
