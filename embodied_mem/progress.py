@@ -5,6 +5,7 @@ with Stages({"executor": 800, "compiler": 1400}) as stages:      # expected cost
     with Progress("compiler SFT", total=1000, start=200, unit="step") as progress:
         for ...:
             progress.update(loss=loss)                           # "stage 2/2, compiler SFT: 300/1000 steps, ..."
+for game in counted(games, "teacher", "game"): ...
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import contextlib
 import contextvars
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import TextIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TextIO, TypeVar
+
+Item = TypeVar("Item")
 
 _stages: contextvars.ContextVar[Stages | None] = contextvars.ContextVar("stages", default=None)
 _FIRST_UNITS = 10
@@ -201,6 +204,14 @@ class Progress:
         in_stages = self._stages is not None and str(self._stages)
         whole = self._stages.left_s(here_s) if self._stages is not None and in_stages else None
         return [duration(seconds) for seconds in (here_s, whole) if seconds is not None]
+
+
+def counted(items: Sequence[Item], title: str, unit: str) -> Iterator[Item]:
+    """Yield items and report how many are done."""
+    with Progress(title, len(items), unit=unit) as progress:
+        for item in items:
+            yield item
+            progress.update()
 
 
 def duration(seconds: float) -> str:

@@ -42,6 +42,7 @@ import numpy as np
 import embodied_mem
 from embodied_mem.atomic_file import write_text
 from embodied_mem.evaluation.report import commit, processor
+from embodied_mem.progress import counted
 from embodied_mem.worlds.alfworld import env as alfworld
 from embodied_mem.worlds.alfworld import reference as alfworld_original
 
@@ -56,7 +57,7 @@ def bench_alfworld(args: argparse.Namespace) -> dict[str, Any]:
     kilobytes_per_env = _kilobytes_per_env(files)  # first, while no memory freed by others can be used again
     load_ms = []
     start, start_cpu = time.perf_counter(), time.process_time()
-    for path in files:
+    for path in counted(files, "loading", "game"):
         since = time.perf_counter()
         alfworld.Game.load(str(path))
         load_ms.append(1e3 * (time.perf_counter() - since))
@@ -121,8 +122,7 @@ def _native_rate(sample: list[pathlib.Path], num_envs: int, args: argparse.Names
 
 def _original_rate(sample: list[pathlib.Path], args: argparse.Namespace) -> tuple[tuple[float, float], int, int]:
     spent, spent_cpu, steps, mismatches = 0.0, 0.0, 0, 0
-    for i, path in enumerate(sample):
-        print(f"\rTextWorld plays game {i + 1} of {len(sample)} ", end="", file=sys.stderr, flush=True)
+    for i, path in enumerate(counted(sample, "TextWorld", "game")):
         original = alfworld_original.start_original(path)
         state = original.reset()
         env = alfworld.Env(alfworld.Game.load(str(path)))
@@ -137,7 +137,6 @@ def _original_rate(sample: list[pathlib.Path], args: argparse.Namespace) -> tupl
             ours = (env.step(command), env.admissible_commands, env.score, env.won)
             mismatches += ours != (state.feedback, state.admissible_commands, score, done)
         original.close()
-    print(file=sys.stderr)
     return (steps / spent, steps / spent_cpu), mismatches, steps
 
 

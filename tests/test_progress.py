@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from embodied_mem.progress import Progress, Stages, duration
+from embodied_mem.progress import Progress, Stages, counted, duration
 
 
 class Time:
@@ -173,3 +173,11 @@ def test_a_stage_that_was_there_already_tells_nothing_of_the_pace():
 )
 def test_a_duration_is_said_as_a_person_would(seconds, text):
     assert duration(seconds) == text
+
+
+def test_items_are_counted_as_they_are_done(capsys):
+    items = counted(["a", "b", "c"], "writing", "file")
+    assert next(items) == "a"
+    assert capsys.readouterr().err == ""
+    assert list(items) == ["b", "c"]
+    assert capsys.readouterr().err == "writing: 3/3 files\n"

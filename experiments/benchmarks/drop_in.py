@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.progress import counted
 from embodied_mem.worlds.alfworld.compat import AlfredTWEnv
 from embodied_mem.worlds.alfworld.env import find_games
 
@@ -45,13 +46,14 @@ def bench_drop_in(args: argparse.Namespace) -> dict[str, Any]:
     files = sorted(path for split in args.splits for path in find_games(split))
     sample = random.Random(args.seed).sample(files, args.large)
     with tempfile.TemporaryDirectory() as folder:
-        for path in sample:
+        for path in counted(sample, "storing", "game"):
             _store(path, Path(folder))
         config = _config(folder)
         ours = [_rollout(AlfredTWEnv, config, args.episodes) for _ in range(args.rounds)]
         original = _rollout(get_environment("AlfredTWEnv"), config, args.episodes)
         ours += [_rollout(AlfredTWEnv, config, args.episodes) for _ in range(args.rounds)]
-        large = [_rollout(AlfredTWEnv, config, args.large) for _ in range(2 * args.rounds)]
+        rounds = counted(range(2 * args.rounds), f"{args.large} episodes", "round")
+        large = [_rollout(AlfredTWEnv, config, args.large) for _ in rounds]
     assert all(one["answers"] == ours[0]["answers"] for one in ours)
     mine, many = _median(ours), _median(large)
     pairs = zip(original["answers"], ours[0]["answers"], strict=True)

@@ -29,6 +29,7 @@ from typing import Any
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.memory import Scope
 from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.progress import Progress, counted
 from embodied_mem.worlds.alfworld.env import Env, Game, find_games, task_id_of
 from embodied_mem.worlds.alfworld.experts import ObservingExpert
 from embodied_mem.worlds.alfworld.generator import Generator
@@ -46,7 +47,7 @@ def bench_lifelong(
     rooms = _fill(memory, generator, num_nodes)
     fill_s = time.perf_counter() - start
     past = [_play(_generated(generator, scene, "valid", scene)) for scene in range(num_past)]
-    for task_id, goal, texts, actions, won in past:
+    for task_id, goal, texts, actions, won in counted(past, "past tasks", "task"):
         memory.begin_task(task_id, goal, texts[0])
         for action, text in zip(actions, texts[1:]):
             memory.observe(action, text)
@@ -118,11 +119,15 @@ def _generated(generator: Generator, scene: int, split: str, trial: int) -> Game
 
 def _fill(memory: LifelongMemory, generator: Generator, num_nodes: int) -> int:
     """Walk through generated households until the graph has so many nodes; the number of households."""
-    scene = 0
+    scene = done = 0
     spatial = memory.spatial
+    progress = Progress("households", num_nodes, unit="node")
     while True:
         with spatial.graph.snapshot() as now:
-            if now.num_nodes >= num_nodes:
+            progress.update(now.num_nodes - done)
+            done = now.num_nodes
+            if done >= num_nodes:
+                progress.close()
                 return scene
         game = _generated(generator, scene, "train", 0)
         env = Env(game)

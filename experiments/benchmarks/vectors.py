@@ -23,6 +23,7 @@ import numpy as np
 
 from embodied_mem.memory import VectorIndex
 from embodied_mem.memory.vectors import AUTO_LIMIT
+from embodied_mem.progress import counted
 
 K = 10
 CONNECTIVITY, EF_CONSTRUCTION = 16, 200
@@ -250,7 +251,7 @@ def bench_size(num_vectors: int, data: str, args: Any) -> dict[str, Any]:
         print(f"{num_vectors} vectors, {data}: {name} builds", file=sys.stderr, flush=True)
         indexes += make(rows, threads)
     chosen, rates = [], {}
-    for index in indexes:
+    for index in counted(indexes, f"{num_vectors} vectors, {data}: settings", "index"):
         reached = 0.0
         for setting in index.settings:
             reached = recall(index.search(tuning, setting, threads), tuning_truth)
@@ -259,11 +260,10 @@ def bench_size(num_vectors: int, data: str, args: Any) -> dict[str, Any]:
                 break
         else:
             print(f"{index.contender} {index.name}: recall {reached:.4f} at most, left out", file=sys.stderr)
-    for _ in range(args.rounds):
-        for i, (index, setting, _reached) in enumerate(chosen):
-            for mode in MODES:
-                rate = _rate(index, setting, queries, mode, threads, args.seconds)
-                rates.setdefault((i, mode), []).append(rate)
+    work = [(i, mode) for _ in range(args.rounds) for i in range(len(chosen)) for mode in MODES]
+    for i, mode in counted(work, f"{num_vectors} vectors, {data}: rates", "rate"):
+        index, setting, _ = chosen[i]
+        rates.setdefault((i, mode), []).append(_rate(index, setting, queries, mode, threads, args.seconds))
     table: dict[str, Any] = {mode: dict(absent) for mode in MODES}
     by_index = []
     for i, (index, setting, reached) in enumerate(chosen):

@@ -27,6 +27,7 @@ from typing import Any
 from embodied_mem.envs import make
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.progress import counted
 from embodied_mem.registry import card, load, names
 
 NATIVE = [name for name in names("env") if card(name).native]
@@ -94,7 +95,7 @@ def bench_worlds(args: argparse.Namespace) -> dict[str, Any]:
         if world not in NATIVE:
             raise InvalidInputError(f"--worlds: expected some of {', '.join(NATIVE)}, got {world!r}")
     result: dict[str, Any] = {}
-    for world in args.worlds or NATIVE:
+    for world in counted(args.worlds or NATIVE, "random play", "world"):
         drive = DRIVES[world]
         try:
             num_tasks = make(world, tasks=load(world, "env").default_tasks, **drive.options).num_tasks

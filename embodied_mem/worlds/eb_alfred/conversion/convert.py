@@ -29,6 +29,7 @@ import numpy as np
 from embodied_mem.envs.data_files import read_object
 from embodied_mem.envs.originals import Originals, write_json
 from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.progress import counted
 from embodied_mem.worlds.eb_alfred.conversion.floor_plans import Facts, FloorPlan, Neighbours, trial_entry, type_of
 
 MAX_TRIALS = 3000
@@ -70,7 +71,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
         raise DataNotFoundError(f"no {what} in {', '.join(map(str, originals.folders))}; see docs/worlds/eb_alfred.md")
     plan_numbers = {_floor_plan(key) for key in chosen}
     problems: dict[str, dict[str, Facts]] = collections.defaultdict(dict)
-    for key, path in sorted(games.items()):
+    for key, path in counted(sorted(games.items()), "ALFWorld's games", "game"):
         if _floor_plan(key) in plan_numbers:
             problems[_floor_plan(key)][key] = problem_facts(str(read_object(path).get("pddl_problem", "")), path)
     unknown = [key for key in chosen if _floor_plan(key) not in problems]
@@ -78,7 +79,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
     left_out = chosen[MAX_TRIALS:]
     chosen = chosen[:MAX_TRIALS]
     metadata = _metadata(originals)
-    annotations = {key: trials[key]() for key in chosen}
+    annotations = {key: trials[key]() for key in counted(chosen, "ALFRED's trials", "trial")}
 
     file: dict[str, Any] = {"types": _types(problems, names, metadata), "action_names": names}
     file["can_contain"] = _can_contain(problems)
@@ -88,7 +89,8 @@ def convert(originals: Originals, target: Path) -> list[str]:
     by_plan: dict[str, list[str]] = collections.defaultdict(list)
     for key in chosen:
         by_plan[_floor_plan(key)].append(key)
-    for plan, keys in sorted(by_plan.items(), key=lambda item: (len(item[0]), item[0])):
+    plans = sorted(by_plan.items(), key=lambda item: (len(item[0]), item[0]))
+    for plan, keys in counted(plans, "floor plans", "floor plan"):
         experts = [files[0][1] for files in (annotations[key] for key in keys)]
         layout = _layout(originals, plan)
         without_layout += layout is None
@@ -103,7 +105,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
 
     write_json(target / "floorplans.json", file)
     write_json(target / "splits.json", splits)
-    for key in chosen:
+    for key in counted(chosen, "writing", "trial"):
         for name, value in annotations[key]:
             write_json(target / "json_2.1.0" / key / "pp" / name, value)
     total = max(1, sum(sources.values()))

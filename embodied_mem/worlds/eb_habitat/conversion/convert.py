@@ -28,6 +28,7 @@ from embodied_mem.atomic_file import write_bytes
 from embodied_mem.envs.data_files import read_bytes, read_object
 from embodied_mem.envs.originals import Originals, write_json
 from embodied_mem.errors import DataNotFoundError, GameFileError
+from embodied_mem.progress import counted
 from embodied_mem.worlds.eb_habitat.conversion.episode_pickle import convert_episodes, load_pickle
 from embodied_mem.worlds.eb_habitat.data import SUBSETS
 
@@ -55,7 +56,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
     categories = asset_categories(_object_sets(originals))
     boxes: dict[str, dict[str, list[list[float]]]] = {}
     said = []
-    for subset in SUBSETS:
+    for subset in counted(SUBSETS, "episodes", "subset"):
         paths = [path for ending in (".pickle", ".json.gz", ".json") for path in files[f"{subset}{ending}"]]
         if not paths:
             continue
