@@ -344,9 +344,12 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             result |= {"presets": sizes, "seconds": round(time.perf_counter() - began, 1)}
             write_result(options.output, result)
             print(f"        {part.get('error', 'done').splitlines()[-1]}", file=sys.stderr, flush=True)
-    print(f"{len(result['parts'])} parts in {result.get('seconds', 0)} s: {options.output}")
+    failed = [name for name, part in result["parts"].items() if "error" in part]
+    ended = f", {len(failed)} of them not to the end: {', '.join(failed)}" if failed else ""
+    print(f"{len(result['parts'])} parts in {result.get('seconds', 0)} s{ended}: {options.output}")
     return result
 
 
 if __name__ == "__main__":
-    main()
+    parts = main().get("parts", {})
+    sys.exit(any("error" in part for name, part in parts.items() if name != "transformers"))
