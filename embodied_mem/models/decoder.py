@@ -2,7 +2,7 @@
 
     decoder = Decoder(preset("tiny"), rngs=nnx.Rngs(0))
     hidden = decoder(tokens, mask=mask)                          # [B, L, D], training
-    log_probs = token_log_probs(decoder, targets, tokens=tokens, mask=mask)
+    scores = score_tokens(decoder, hidden, targets)              # log-probs and entropies
     hidden, cache = decoder.prefill(tokens, mask=mask, capacity=512)
     hidden, cache = append(decoder, cache, tokens=next_tokens)   # `sampling`; one token or many, or embeddings
 
@@ -471,24 +471,3 @@ def score_tokens(
     chunks = (hidden.swapaxes(0, 1), targets.swapaxes(0, 1))
     scores = jax.lax.map(lambda pair: jax.checkpoint(score)(*pair), chunks)
     return TokenScores(*(s.swapaxes(0, 1).reshape(batch, -1)[:, :length] for s in scores))
-
-
-def token_log_probs(
-    decoder: Decoder,
-    targets: jax.Array,
-    *,
-    tokens: jax.Array | None = None,
-    embeddings: jax.Array | None = None,
-    mask: jax.Array | None = None,
-    temperature: float | jax.Array = 1.0,
-    chunk_size: int = 0,
-    dropout_key: jax.Array | None = None,
-    remat: bool = False,
-) -> jax.Array:
-    """Returns float32[B, L], the log-prob of each target int32[B, L] as the token after its position.
-
-    The distribution is softmax(logits / temperature), untruncated: what `generate` reports for what it sampled.
-    Arguments as in `Decoder.__call__` and `score_tokens`.
-    """
-    hidden = decoder(tokens, embeddings=embeddings, mask=mask, dropout_key=dropout_key, remat=remat)
-    return score_tokens(decoder, hidden, targets, temperature=temperature, chunk_size=chunk_size).log_probs

@@ -1,7 +1,7 @@
 """Devices and disks: the mesh, the sharding table, checkpoints.
 
     from embodied_mem.parallel.mesh import MeshShape, make_mesh
-    from embodied_mem.parallel.sharding import shardings, shard_batch
+    from embodied_mem.parallel.sharding import shardings
     from embodied_mem.parallel.placement import placement_of
     from embodied_mem.parallel.checkpoints import Checkpoints
 

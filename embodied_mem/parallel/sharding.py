@@ -3,7 +3,6 @@
     placed = shardings(nnx.state(decoder), logical_axes(config), mesh)   # also optimizer states, train states
     for line in placed.fallbacks: print(line)                            # what could not be split, and why
     state = jax.device_put(state, placed.tree)
-    batch = shard_batch(batch, mesh)
 
 A leaf belongs to the parameter whose path ends its own: `("layers", "query")` names the parameter, its gradient and
 its optimizer moments alike. An axis that the mesh does not divide is kept whole and reported, never padded.
@@ -127,26 +126,6 @@ def batch_sharding(mesh: Any) -> NamedSharding:
 def replicated(mesh: Any) -> NamedSharding:
     """Returns the sharding of an array that every device holds whole."""
     return NamedSharding(mesh, PartitionSpec())
-
-
-def shard_batch(batch: Any, mesh: jax.sharding.Mesh) -> Any:
-    """Returns the batch on its devices, split along the first axis.
-
-    Args:
-        batch: pytree of host arrays [B, ...]; in a distributed run, this process's part of the global batch.
-
-    Raises:
-        InvalidInputError: B is not a multiple of the devices that split it.
-    """
-    sharding = batch_sharding(mesh)
-    parts = mesh.shape["data"] * mesh.shape["fsdp"]
-    for key_path, leaf in jax.tree_util.tree_flatten_with_path(batch)[0]:
-        if not leaf.shape or (jax.process_count() == 1 and leaf.shape[0] % parts):
-            raise InvalidInputError(
-                f"batch {'.'.join(leaf_path(key_path))}: expected a first axis divisible by data x fsdp = {parts}, "
-                f"got shape {leaf.shape}"
-            )
-    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), batch)
 
 
 def _num_bytes(leaf: Any) -> int:

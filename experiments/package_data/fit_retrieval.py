@@ -101,7 +101,7 @@ def main() -> None:
     print(report, flush=True)
     for name in options.embedders:
         if name == "minilm":
-            from embodied_mem.models.encoders.minilm import MiniLM
+            from embodied_mem.models.sentence_encoders import MiniLM
 
             embedder = MiniLM.load()
         else:

@@ -8,7 +8,7 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.models.config import DecoderConfig, RopeScaling
-from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.decoder import Decoder, score_tokens
 
 BASE = DecoderConfig(
     vocab_size=40, width=24, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=6, mlp_width=32, max_length=64,
@@ -40,3 +40,24 @@ def build(config: DecoderConfig, seed: int = 0) -> Decoder:
 
 read = nnx.jit(Decoder.__call__, static_argnames=("remat",))
 prefill = nnx.jit(Decoder.prefill, static_argnames=("capacity",))
+
+
+def token_log_probs(
+    decoder: Decoder,
+    targets: jax.Array,
+    *,
+    tokens: jax.Array | None = None,
+    embeddings: jax.Array | None = None,
+    mask: jax.Array | None = None,
+    temperature: float | jax.Array = 1.0,
+    chunk_size: int = 0,
+    dropout_key: jax.Array | None = None,
+    remat: bool = False,
+) -> jax.Array:
+    """Returns float32[B, L], the log-prob of each target int32[B, L] as the token after its position.
+
+    The distribution is softmax(logits / temperature), untruncated: what `generate` reports for what it sampled.
+    Arguments as in `Decoder.__call__` and `score_tokens`.
+    """
+    hidden = decoder(tokens, embeddings=embeddings, mask=mask, dropout_key=dropout_key, remat=remat)
+    return score_tokens(decoder, hidden, targets, temperature=temperature, chunk_size=chunk_size).log_probs

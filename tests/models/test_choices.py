@@ -7,11 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from small_decoders import BASE, build, read
+from small_decoders import BASE, build, read, token_log_probs
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.choices import tries
-from embodied_mem.models.decoder import token_log_probs
 from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings
 

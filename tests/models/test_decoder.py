@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from small_decoders import BASE, VARIANTS, build, prefill, read
+from small_decoders import BASE, VARIANTS, build, prefill, read, token_log_probs
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models.decoder import Decoder, score_tokens, token_log_probs
+from embodied_mem.models.decoder import Decoder, score_tokens
 from embodied_mem.models.layers import apply_rope, rope_frequencies, rope_tables
 from embodied_mem.models.sampling import append
 

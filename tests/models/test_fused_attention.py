@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from small_decoders import VARIANTS
+from small_decoders import VARIANTS, token_log_probs
 
 from embodied_mem.models import layers
-from embodied_mem.models.decoder import Decoder, token_log_probs
+from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.fused_attention import FORWARD, MIN_LENGTH, fused_attention, pays
 
 pytestmark = pytest.mark.usefixtures("unoptimised")

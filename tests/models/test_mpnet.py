@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.models.encoders.minilm import MiniLM
-from embodied_mem.models.encoders.mpnet import MPNet
+from embodied_mem.models.sentence_encoders import MiniLM, MPNet
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from flax import nnx
 from prompt_sampling import GREEDY, SOFT, WARM, from_the_start, same, sampler_of, text
-from small_decoders import VARIANTS, build
+from small_decoders import VARIANTS, build, token_log_probs
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import block_product, prompt_cache, sampling
-from embodied_mem.models.decoder import token_log_probs
 from embodied_mem.models.prompt_cache import StoredPrompts, batch_bucket
 from embodied_mem.models.sampling import append, generate, pad_prompts
 

@@ -15,10 +15,11 @@ import optax
 from flax import nnx
 
 from embodied_mem.models.config import DecoderConfig, logical_axes
-from embodied_mem.models.decoder import Decoder, token_log_probs
+from embodied_mem.models.decoder import Decoder, score_tokens
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.mesh import MeshShape, make_mesh
-from embodied_mem.parallel.sharding import batch_sharding, shard_batch, shardings
+from embodied_mem.parallel.placement import Placement
+from embodied_mem.parallel.sharding import batch_sharding, shardings
 from experiments.plan.plan import Pass, Phase, PlannedModel, activation_bytes, plan
 
 MESHES = {"fsdp": MeshShape(1, 8), "all": MeshShape(2, 2, 2), "tensor": MeshShape(2, 1, 4)}
@@ -39,7 +40,9 @@ def batch() -> dict[str, np.ndarray]:
 def loss_of(graph, remat: bool):
     def loss(params, batch):
         decoder = nnx.merge(graph, params)
-        log_probs = token_log_probs(decoder, batch["tokens"], tokens=batch["tokens"], mask=batch["mask"], remat=remat)
+        log_probs = score_tokens(
+            decoder, decoder(batch["tokens"], mask=batch["mask"], remat=remat), batch["tokens"]
+        ).log_probs
         return -(log_probs * batch["mask"]).sum() / batch["mask"].sum()
 
     return jax.value_and_grad(loss)
@@ -64,7 +67,8 @@ def activation_ratio(shape: MeshShape, remat: bool) -> float:
     tokens = jax.ShapeDtypeStruct((16, 256), jnp.int32, sharding=batch_sharding(mesh))
 
     def loss(params, tokens):
-        return -token_log_probs(nnx.merge(graph, params), tokens, tokens=tokens, remat=remat).mean()
+        decoder = nnx.merge(graph, params)
+        return -score_tokens(decoder, decoder(tokens, remat=remat), tokens).log_probs.mean()
 
     with jax.set_mesh(mesh):
         compiled = jax.jit(jax.grad(loss), out_shardings=places).lower(params, tokens).compile()
@@ -85,7 +89,7 @@ def main() -> None:
         state = jax.device_put(state, places.tree)
         with jax.set_mesh(mesh):
             step = jax.jit(loss_of(graph, remat=True), out_shardings=(None, places.tree[0]))
-            actual = step(state[0], shard_batch(batch(), mesh))
+            actual = step(state[0], Placement(mesh).batch(batch()))
         model = PlannedModel("decoder", CONFIG, params, axes, lambda path: True)
         planned = plan([model], shape.resolve(8), [Phase("sft", (Pass("decoder", 8, 16),), trains=True)], OPTIMIZER)
         report[name] = {

@@ -11,7 +11,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh, initialize_distributed, make_mesh
-from embodied_mem.parallel.sharding import place, shard_batch, shardings
+from embodied_mem.parallel.sharding import place, shardings
 
 pytestmark = pytest.mark.slow
 
@@ -109,15 +109,9 @@ def test_mesh_shapes_are_checked():
         abstract_mesh(MeshShape())
 
 
-def test_a_batch_is_split_or_refused():
+def test_axes_of_a_mesh_are_automatic():
     mesh = make_mesh(MeshShape(), devices=jax.devices()[:1])
     assert mesh.axis_types == (jax.sharding.AxisType.Auto,) * 3
-    batch = {"tokens": np.arange(6).reshape(3, 2)}
-    np.testing.assert_array_equal(shard_batch(batch, mesh)["tokens"], batch["tokens"])
-    with pytest.raises(
-        InvalidInputError, match=r"batch scalar: expected a first axis divisible by data x fsdp = 1, got"
-    ):
-        shard_batch({"scalar": np.float32(1)}, mesh)
 
 
 def test_a_single_process_is_not_distributed(monkeypatch):
@@ -139,13 +133,13 @@ _PROCESS = """
 import jax, numpy as np, sys
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.mesh import initialize_distributed, make_mesh
-from embodied_mem.parallel.sharding import batch_sharding, shard_batch
+from embodied_mem.parallel.sharding import batch_sharding
 assert initialize_distributed()
 mesh = make_mesh()
 rank = jax.process_index()
-batch = shard_batch({"x": np.full((2, 3), rank, np.float32)}, mesh)
-assert batch["x"].shape == (4, 3)
-state = {"x": batch["x"] * 2, "total": jax.jit(lambda x: x.sum(), out_shardings=None)(batch["x"])}
+x = jax.make_array_from_process_local_data(batch_sharding(mesh), np.full((2, 3), rank, np.float32))
+assert x.shape == (4, 3)
+state = {"x": x * 2, "total": jax.jit(lambda x: x.sum(), out_shardings=None)(x)}
 checkpoints = Checkpoints(sys.argv[1])
 checkpoints.save(1, state, {"note": "both"})
 checkpoints.wait()

@@ -109,7 +109,7 @@ def embedder_of(name: str) -> CachedEmbedder:
     """The embedder called so; `auto` takes the model where it is installed, else the lexical one."""
     if name != "lexical":
         try:
-            from embodied_mem.models.encoders.minilm import MiniLM
+            from embodied_mem.models.sentence_encoders import MiniLM
 
             return CachedEmbedder(MiniLM.load())
         except (DataNotFoundError, MissingDependencyError, ImportError) as error:
@@ -120,8 +120,7 @@ def embedder_of(name: str) -> CachedEmbedder:
 
 def encoder_of(folder: str) -> CachedEmbedder:
     """The sentence encoder in a folder, by the type that its config says."""
-    from embodied_mem.models.encoders.minilm import MiniLM
-    from embodied_mem.models.encoders.mpnet import MPNet
+    from embodied_mem.models.sentence_encoders import MiniLM, MPNet
 
     kind = read_object(pathlib.Path(folder) / "config.json").get("model_type")
     return CachedEmbedder((MPNet if kind == "mpnet" else MiniLM).load(folder))

