@@ -91,15 +91,9 @@ def episodes_data(world: str, episodes: Sequence[EpisodeResult], **protocol: Any
     """What a report holds of its episodes: the world, the protocol, and rows under one head of columns."""
     more = list(dict.fromkeys(name for episode in episodes for name in episode.more))
     rows = [
-        [_rounded(getattr(episode, name)) for name in FIELDS] + [_rounded(episode.more.get(name)) for name in more]
-        for episode in episodes
+        [getattr(episode, name) for name in FIELDS] + [episode.more.get(name) for name in more] for episode in episodes
     ]
     return {"world": world, "protocol": protocol, "episodes": {"columns": [*FIELDS, *more], "rows": rows}}
-
-
-def _rounded(value: Any) -> Any:
-    """Round what is measured to a thousandth; shares and counts are exact enough."""
-    return round(value, 3) if isinstance(value, float) and value > 1 else value
 
 
 def episodes_of(report: Mapping[str, Any]) -> list[EpisodeResult]:

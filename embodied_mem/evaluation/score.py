@@ -60,10 +60,10 @@ def result_of(
     more = {
         "executor_in": sum(read for read, _ in tokens),
         "executor_out": sum(written for _, written in tokens),
-        "prefill_ms": 1000 * trajectory.prefill_s,
-        "decode_ms": 1000 * trajectory.decode_s,
+        "prefill_ms": round(1000 * trajectory.prefill_s, 3),
+        "decode_ms": round(1000 * trajectory.decode_s, 3),
         "compiler_tokens": compiler_tokens,
-        "compiler_ms": 1000 * trajectory.compile_s,
+        "compiler_ms": round(1000 * trajectory.compile_s, 3),
         "refused": sum(DEFAULT.read(answer).refused for answer in trajectory.episode.answers),
         "calls": sum(d.calls for d in delivered),
         "memory_tokens": _memory_tokens(delivered, tokenizer),
@@ -78,7 +78,7 @@ def result_of(
     return EpisodeResult(
         name, trajectory.episode.task_id, bool(trajectory.won), float(trajectory.progress), len(delivered), seed=seed,
         tokens=more["executor_in"] + more["executor_out"] + compiler_tokens,
-        milliseconds=1000 * (trajectory.execute_s + trajectory.compile_s), more=more,
+        milliseconds=round(1000 * (trajectory.execute_s + trajectory.compile_s), 3), more=more,
     )  # fmt: skip
 
 
