@@ -16,6 +16,7 @@ packages = {
     "flax": "flax", "optax": "optax", "orbax.checkpoint": "orbax-checkpoint", "tyro": "tyro", "jinja2": "jinja2",
     "tensorboardX": "tensorboardX", "tokenizers": "tokenizers", "safetensors": "safetensors", "tqdm": "tqdm",
     "gymnasium": "gymnasium", "pybind11": "pybind11", "httpx": "httpx", "cmake": "cmake", "ninja": "ninja",
+    "matplotlib": "matplotlib",
 }
 def there(name):
     try:
@@ -32,5 +33,5 @@ if [ -n "$missing" ]; then
   # shellcheck disable=SC2086
   timeout 300 $python -m pip install -q "${from[@]}" --target build/gpu_packages $missing || echo "not installed: $missing" >&2
 fi
-$python -c "import embodied_mem._native" 2>/dev/null || timeout 300 $python setup.py -q build_ext --inplace || echo "the native extension was not built" >&2
+$python -c "import embodied_mem._native" 2>/dev/null || timeout 600 $python setup.py -q build_ext --inplace || echo "the native extension was not built" >&2
 exec $python experiments/gpu.py "$@"
