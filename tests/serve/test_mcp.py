@@ -177,7 +177,7 @@ def test_the_server_goes_on_with_a_store_that_has_to_be_opened_again(tmp_path):
         return await memories.call("ann", "remember", {"text": text, "source": "user"})
 
     assert not asyncio.run(remember("My cat is called Tom."))[1]
-    memories.of("ann").store._broken = "event 2 was recorded and not applied"
+    memories.of("ann").store._fault = "event 2 was recorded and not applied"
     said, failed = asyncio.run(remember("My dog is called Rex."))
     assert failed
     assert "open the store again" in said

@@ -133,7 +133,9 @@ class _Opcodes(dict[int, Callable[[Any], None]]):
 
     def __getitem__(self, code: int) -> Callable[[Any], None]:
         self.num_read += 1
-        if code not in self or self.num_read > _MAX_OPCODES:
+        if self.num_read > _MAX_OPCODES:
+            raise ValueError(f"expected at most {_MAX_OPCODES} opcodes, got more than {_MAX_OPCODES}")
+        if code not in self:
             raise ValueError(f"opcode {chr(code)!r} (number {self.num_read}) is not admitted")
         return super().__getitem__(code)
 
