@@ -107,7 +107,6 @@ class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
         self._ended = np.zeros(envs.num_envs, dtype=bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Reset:
-        """As `NativeVectorEnv.reset`."""
         answers = self.env.reset(seed=seed, options=options)
         mask = (options or {}).get("reset_mask")
         self._ended[:] = False if mask is None else self._ended & ~np.asarray(mask)
@@ -131,11 +130,9 @@ class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
         return texts, rewards, terminated, truncated, info
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """As `NativeVectorEnv.call`."""
         return self.env.call(name, *args, **kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """As `NativeVectorEnv.get_attr`."""
         return self.env.get_attr(name)
 
 

@@ -31,7 +31,7 @@ class AnyText(Text):
         super().__init__(SAMPLE_LENGTH, min_length=0, charset=string.printable[:95], seed=seed)
 
     def contains(self, x: Any) -> bool:
-        """Whether it is a str."""
+        """Tell whether it is a str."""
         return isinstance(x, str)
 
     def batch(self, num_envs: int) -> gymnasium.spaces.Tuple[Any]:

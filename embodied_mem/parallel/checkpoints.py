@@ -171,7 +171,7 @@ class Checkpoints:
         return Restored(step, jax.tree.unflatten(treedef, leaves), record["metadata"])
 
     def _record(self, step: int) -> dict[str, Any]:
-        """What was saved beside the arrays.
+        """Return what was saved beside the arrays.
 
         Raises:
             CheckpointError: it is damaged.

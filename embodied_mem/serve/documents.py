@@ -84,7 +84,7 @@ class Documents:
 
     @restoring
     def restore(self, state: bytes) -> None:
-        """What `state` gave."""
+        """Return what `state` gave."""
         found: dict[Namespace, dict[str, Document]] = {}
         for labels, key, *fields in json.loads(state):
             found.setdefault(tuple(labels), {})[key] = Document(*fields)

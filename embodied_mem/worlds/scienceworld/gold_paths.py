@@ -230,7 +230,7 @@ class Memories:
         return {room for room, looks in self._seen.items() if any(named.search(look) for look in looks)}
 
     def showed(self, text: str) -> bool:
-        """Whether a look around at any time said this."""
+        """Tell whether a look around at any time said this."""
         return any(text in look for looks in self._seen.values() for look in looks)
 
     def kin_of(self, name: str) -> list[tuple[str, str]]:

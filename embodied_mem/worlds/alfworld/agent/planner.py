@@ -115,7 +115,7 @@ class _Imagined:
         return min(left, key=lambda pair: beliefs.cost(pair[1]) + 4 * (not self._is_ready(pair[0])), default=None)
 
     def _is_ready(self, thing: str) -> bool:
-        """Whether a thing is as the goal wants it."""
+        """Tell whether a thing is as the goal wants it."""
         return not self._mark or self._mark in self.beliefs.marks.get(thing, ())
 
     def _nearest_of(self, kind: str, verb: str, held: str) -> str:
@@ -248,7 +248,6 @@ class SymbolicCritic(RuleCritic[AlfworldBeliefs]):
         return super().review(step, situation)
 
     def objection(self, need: tuple[str, ...], now: AlfworldBeliefs) -> str:
-        """As `RuleCritic.objection`."""
         match need:
             case ("holding", thing):
                 return "" if now.held == thing else f"{thing} is not in the hand"

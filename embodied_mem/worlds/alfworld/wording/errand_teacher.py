@@ -40,14 +40,12 @@ class ErrandTeacher(TeacherNoise):
         self._order, self._grammar = search_order, grammar
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
-        """As `RuleTeacher.begin`."""
         errands = parse_errands(goal)
         settings = self._order, self._grammar, self.kinds
         self._rules = RuleTeacher(*settings) if errands is None else _ErrandRules(errands, *settings)
         return self._rules.begin(goal, first_observation, experiences)
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
-        """As `RuleTeacher.next`."""
         return self._rules.next(action, observation, state)
 
 
@@ -180,5 +178,5 @@ def _task_of(move: Move) -> Task:
 
 
 def _entry(move: Move) -> str:
-    """What the fact `placed` holds."""
+    """Return what the fact `placed` holds."""
     return f"{move.thing} in {move.place}"

@@ -71,7 +71,6 @@ class ProcedureTeacher(RuleTeacher):
         self._meaning = meaning
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
-        """As `RuleTeacher.begin`."""
         found, self._told_by = (self._meaning, None) if self._meaning else meaning_of(goal, experiences)
         self._understood = found
         self._changed: set[str] = set()
@@ -127,5 +126,5 @@ class ProcedureTeacher(RuleTeacher):
 
 
 def _can(thing: str, change: str) -> bool:
-    """Whether households can do this to such a thing."""
+    """Tell whether households can do this to such a thing."""
     return thing in map(str.lower, household_statistics()["properties"][f"{change}able"])

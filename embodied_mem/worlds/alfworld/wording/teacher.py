@@ -229,7 +229,7 @@ class RuleTeacher(TeacherNoise):
             draft.write(Create("searched", percept.receptacle))
 
     def _is_wanted(self, thing: str, place: str, state: BriefState) -> bool:
-        """Whether it is worth noting that `thing` is at `place`."""
+        """Tell whether it is worth noting that `thing` is at `place`."""
         task, kind = self.task, type_of(thing)
         return kind == task.lamp_type or (
             kind == task.object_type

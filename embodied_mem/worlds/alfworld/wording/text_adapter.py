@@ -175,7 +175,7 @@ class AdapterRow(abc.ABC):
         return list(self._places)
 
     def _has_door(self, place: str) -> bool:
-        """Whether opening a place is worth a try."""
+        """Tell whether opening a place is worth a try."""
         return True
 
     def _treatments(self, held: str) -> list[str]:

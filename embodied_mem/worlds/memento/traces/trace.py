@@ -36,7 +36,7 @@ def parse_action(action: str) -> tuple[str, list[str]]:
 
 
 def succeeded(observation: str) -> bool:
-    """Whether an observation says that the action was carried out."""
+    """Tell whether an observation says that the action was carried out."""
     return parse_result(observation).startswith("Successful")
 
 
