@@ -140,6 +140,17 @@ def option(
     )
 
 
+def check_least(config: Any, **least: int) -> None:
+    """Refuse a configuration with a field below its least value.
+
+    Raises:
+        InvalidInputError: the message names the option.
+    """
+    for name, value in least.items():
+        if getattr(config, name) < value:
+            raise InvalidInputError(f"--{name}: expected >= {value}, got {getattr(config, name)}")
+
+
 def trace_option(what: str) -> Any:
     """The field `trace` of a benchmark's configuration; `what` is written."""
     return option(None, f"JSON lines for `embodied-mem view`: every step of {what}", kind=output_file)

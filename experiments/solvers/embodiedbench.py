@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from embodied_mem import envs, registry
+from embodied_mem import envs
 from embodied_mem.agents.deliveries import delivery_names
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.beliefs import in_home
@@ -43,6 +43,7 @@ from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import (
     EpisodeResult,
     Published,
+    check_least,
     chosen_by,
     episodes_data,
     option,
@@ -70,9 +71,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = __doc__
 
-
 FIRST, FIRST_BLANK = PlannerCriticConfig(retries=False), PlannerCriticConfig(retries=False, long_term=False)
-
 
 AGENTS = {
     **ABLATIONS,
@@ -156,6 +155,9 @@ class PlannerConfig(ChatOptions):
     max_steps: int = option(15, "of an episode, with --repeat")
 
     def __post_init__(self) -> None:
+        check_least(self, training_tasks=0, num_tasks=0, revisit=0, repeat=0, max_steps=1)
+        if not self.agents and (self.repeat or not self.deliveries):
+            raise InvalidInputError("--agents: expected at least one, or --deliveries without --repeat, got none")
         theirs = [name for name in self.agents if name not in _CONFIGS]
         if theirs and not self.repeat:
             raise InvalidInputError(f"--agents {theirs[0]}: expected --repeat >= 1, got {self.repeat}")
@@ -384,10 +386,11 @@ def rows_of(episodes: Sequence[EpisodeResult]) -> dict[str, dict[str, dict[str, 
     """
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     for subset in dict.fromkeys(episode.subset for episode in episodes):
-        columns = {
-            name: _columns([episode for episode in episodes if (episode.subset, episode.agent) == (subset, name)])
+        own = {
+            name: [episode for episode in episodes if (episode.subset, episode.agent) == (subset, name)]
             for name in dict.fromkeys(episode.agent for episode in episodes)
         }
+        columns = {name: _columns(theirs) for name, theirs in own.items()}
         baseline = "full" if "full" in columns else "none"
         rows[subset] = {}
         for name, column in columns.items():
@@ -405,7 +408,7 @@ def rows_of(episodes: Sequence[EpisodeResult]) -> dict[str, dict[str, dict[str, 
                 for what, key in (("success", "won"), ("steps", "steps")):
                     difference = paired_difference(column[key], columns[baseline][key])
                     row[f"{what}_difference_to_{baseline}"] = list(difference)
-            rows[subset][name] = row | _delivered(episodes, subset, name)
+            rows[subset][name] = row | _delivered(own[name])
     return rows
 
 
@@ -422,13 +425,12 @@ def _columns(episodes: Sequence[EpisodeResult]) -> dict[str, np.ndarray]:
     }
 
 
-def _delivered(episodes: Sequence[EpisodeResult], subset: str, name: str) -> dict[str, Any]:
-    """Columns that only deliveries have: what the executor reads and writes, and how often nothing is said."""
-    own = [episode for episode in episodes if (episode.subset, episode.agent) == (subset, name)]
-    if not all("withheld" in episode.more for episode in own):
+def _delivered(episodes: Sequence[EpisodeResult]) -> dict[str, Any]:
+    """Return what only deliveries' rows have: what the executor reads and writes, and how often nothing is said."""
+    if not all("withheld" in episode.more for episode in episodes):
         return {}
-    steps = max(sum(episode.steps for episode in own), 1)
-    total = {key: sum(episode.more[key] for episode in own) for key in own[0].more}
+    steps = max(sum(episode.steps for episode in episodes), 1)
+    total = {key: sum(episode.more[key] for episode in episodes) for key in episodes[0].more}
     costs = {
         "executor_tokens_in": "executor_in", "executor_tokens_out": "executor_out",
         "executor_prefill_ms": "prefill_ms", "executor_decode_ms": "decode_ms",
@@ -468,9 +470,7 @@ def table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], published: Sequen
     return markdown(head, lines)
 
 
-#
-# ---- Deliveries of memory --------------------------------------------------------------------------------------------
-#
+# Deliveries of memory.
 
 
 BATCH = 25
@@ -535,7 +535,6 @@ def play_deliveries(
     keep_freed_memory()
     from embodied_mem.agents.rollout import play
     from embodied_mem.evaluation import score
-    from embodied_mem.progress import Progress
 
     bundle = models.load()
     if bundle.config.world.name == "scienceworld":
@@ -570,9 +569,7 @@ def play_deliveries(
                 progress.update(len(part), won=wins / len(pairs))
 
 
-#
-# ---- Revisited homes -------------------------------------------------------------------------------------------------
-#
+# Revisited homes.
 
 
 REVISITED_ROWS = ("first", "kept", "wiped", "other home")
@@ -705,9 +702,7 @@ def revisited_table(subsets: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> s
     return markdown(["robot", *columns], lines)
 
 
-#
-# ---- Repeated trials -------------------------------------------------------------------------------------------------
-#
+# Repeated trials.
 
 
 def play_repeated(
@@ -746,7 +741,7 @@ def play_repeated(
             continue
 
         def by_rules(row: str, name: str = name) -> Any:
-            return registry.load("agents", name)(player=source_of(benchmark.world).player())
+            return load("agents", name)(player=source_of(benchmark.world).player())
 
         [outcomes] = task_sequence.play([f"{name} (rules)"], adapted, by_rules, **settings).values()
         played[f"{name} (rules)"] = [[_world_steps(one) for one in run] for run in outcomes]

@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult, episodes_of
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.registry import load as part
@@ -37,6 +38,21 @@ def test_report_and_table(arguments, tmp_path, capsys):
     assert "no comparison" in out
     assert report["subsets"]["base"]["full"]["tasks"] == 2
     assert not (tmp_path / "report.json.tasks.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--revisit", "-3"), "--revisit: expected >= 0, got -3"),
+        (("--repeat", "-1"), "--repeat: expected >= 0, got -1"),
+        (("--num_tasks", "-1"), "--num_tasks: expected >= 0, got -1"),
+        (("--agents",), "--agents: expected at least one"),
+        (("--agents", "reflexion"), "--agents reflexion: expected --repeat >= 1"),
+    ],
+)
+def test_options_that_would_play_nothing_are_refused(given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        main(["--config=eb_habitat", *given])
 
 
 def test_a_trace_has_every_step_and_changes_nothing(arguments, tmp_path):

@@ -53,7 +53,7 @@ from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation import task_sequence
-from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, option, trace_option
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, episodes_data, option, trace_option
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models, output_folder
 from embodied_mem.evaluation.controls import (
@@ -144,16 +144,7 @@ class AlfworldConfig(ChatOptions):
     grammar: str = option("0.4", "of agents: wording of commands", choices=("0.4", "0.3"))
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("repeat", 1),
-            ("lives", 1),
-            ("max_steps", 0),
-            ("num_tasks", 0),
-            ("batch_size", 0),
-            ("full_turns", 0),
-        ):
-            if getattr(self, name) < least:
-                raise InvalidInputError(f"--{name}: expected >= {least}, got {getattr(self, name)}")
+        check_least(self, repeat=1, lives=1, max_steps=0, num_tasks=0, batch_size=0, full_turns=0)
         if self.agents and self.deliveries:
             raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
         if self.spread and (self.agents or not self.num_tasks or self.tasks == "generated"):

@@ -24,7 +24,15 @@ from embodied_mem.agents.trace import open_trace
 from embodied_mem.atomic_file import write_text
 from embodied_mem.envs.data_files import read_object
 from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InvalidInputError, MissingDependencyError
-from embodied_mem.evaluation.benchmark import EpisodeResult, Published, chosen_by, episodes_data, option, trace_option
+from embodied_mem.evaluation.benchmark import (
+    EpisodeResult,
+    Published,
+    check_least,
+    chosen_by,
+    episodes_data,
+    option,
+    trace_option,
+)
 from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import manifest, write_result
@@ -93,10 +101,7 @@ class MementoConfig(ChatOptions):
         for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
-        least_of = {"k": 1, "max_steps": 1, "num_tasks": 0, "triples_per_scene": 0, "draws": 1, "seed": 0}
-        for name, least in least_of.items():
-            if getattr(self, name) < least:
-                raise InvalidInputError(f"{name}: expected >= {least}, got {getattr(self, name)}")
+        check_least(self, k=1, max_steps=1, num_tasks=0, triples_per_scene=0, draws=1, seed=0)
         if len(self.agents) != 1 or self.agents[0] not in AGENTS:
             raise InvalidInputError(
                 f"agents: expected one of {', '.join(AGENTS)}, got {', '.join(self.agents) or 'none'}"
