@@ -12,7 +12,6 @@ The scope is read from the folder; where --user, --robot or --environment is giv
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -20,7 +19,7 @@ from typing import TextIO
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.record import Record
-from embodied_mem.memory.store import folder_scope
+from embodied_mem.memory.store import folder_scope, is_store_folder
 
 
 def line_of(entry: Record) -> str:
@@ -32,10 +31,10 @@ def line_of(entry: Record) -> str:
 def main(
     arguments: Sequence[str] | None = None, prog: str = "embodied-mem memory", output: TextIO | None = None
 ) -> int:
-    """The command; returns the exit status.
+    """Run the command and return the exit status.
 
     Raises:
-        DataNotFoundError: there is no such folder.
+        DataNotFoundError: there is no such folder, or no memory in it.
         StorageError, InvalidInputError: as `LifelongMemory.open` and `forget`.
     """
     parser = argparse.ArgumentParser(
@@ -66,7 +65,7 @@ def main(
             what.add_argument("--everything", action="store_true", default=None, help="all that the folder holds")
     options = parser.parse_args(None if arguments is None else list(arguments))
     output = output or sys.stdout
-    if not os.path.isdir(options.directory):
+    if not is_store_folder(options.directory):
         raise DataNotFoundError(f"memory: expected a memory's folder, got {options.directory!r}, which is none")
     scope = folder_scope(options.directory, user=options.user, robot=options.robot, environment=options.environment)
     with LifelongMemory.open(options.directory, scope, read_only=options.action != "forget") as memory:

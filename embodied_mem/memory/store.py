@@ -1063,6 +1063,12 @@ def _remove_unfinished(folder: pathlib.Path) -> None:
                 remove_leftovers(folder / match[1])
 
 
+def is_store_folder(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder has files of a store, damaged ones and those of earlier versions too."""
+    patterns = (FILE_NAME, "LOCK", "snapshot-*.bin", "events-*.log")
+    return any(any(pathlib.Path(folder).glob(pattern)) for pattern in patterns)
+
+
 def folder_scope(folder: str | os.PathLike[str], **given: str | None) -> Scope:
     """Return the scope of a store's folder, else the given one.
 
