@@ -61,7 +61,7 @@ def test_a_missing_folder_is_named_and_not_made(tmp_path):
 @pytest.mark.parametrize("command", [["show"], ["export"], ["forget", "--everything"]])
 def test_a_folder_without_a_memory_is_refused_and_left_as_it_is(tmp_path, command):
     (tmp_path / "photo.txt").touch()
-    with pytest.raises(DataNotFoundError, match="expected a memory's folder, got .*, which is none"):
+    with pytest.raises(DataNotFoundError, match=r"expected a memory's folder, got .*, which is none"):
         cli.main([*command, str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == ["photo.txt"]
 
