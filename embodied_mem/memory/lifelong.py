@@ -71,7 +71,7 @@ from .parallel_calls import ParallelCalls
 from .profile import UserProfile
 from .readers import EVERYDAY, Reader
 from .readers.reading import Reading, ReadOnce, unread_lines
-from .receipts import ForgetReceipt, WriteReceipt, once_each
+from .receipts import ForgetReceipt, WriteReceipt
 from .recollection import EARLIER, Recollection, count_tokens, pack
 from .record import FIELDS, Record, RecordMemory, Source, module_and_number
 from .references import Recent, Reference, References
@@ -86,7 +86,7 @@ from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
 from .views import ViewMemory, checked_clock, checked_pose
 from .words import content_words
 
-_DID = {"stored": ("add",), "merged": ("repeat", "update"), "ended": ("end",)}
+_DID = {"add": "stored", "repeat": "merged", "update": "merged", "end": "ended"}
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes", "views")
 PER_STEP = ("spatial", "temporal")
 """Modules that change with every step."""
@@ -411,10 +411,13 @@ class LifelongMemory:
 
     def _receipt(self, given: Iterable[str], outcome: Status = "unknown", refused: Iterable[str] = ()) -> WriteReceipt:
         """What the last event did in these modules."""
+        rows: dict[str, dict[str, Record]] = {"stored": {}, "merged": {}, "ended": {}}
         with self._locks.reading:
-            changes = [row for name in given if name in self._last_events for row in self._modules[name].done()]
-        rows = {do: once_each(one for was, one in changes if was in dos) for do, dos in _DID.items()}
-        return WriteReceipt(rows["stored"], rows["merged"], rows["ended"], outcome, tuple(refused))
+            for name in given:
+                for do, one in self._modules[name].done() if name in self._last_events else ():
+                    rows[_DID[do]][one.id] = one
+        stored, merged, ended = (tuple(found.values()) for found in rows.values())
+        return WriteReceipt(stored, merged, ended, outcome, tuple(refused))
 
     def end_task(self, won: bool) -> None:
         """Finish the task; episodic and semantic memory learn from it.

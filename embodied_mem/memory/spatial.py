@@ -451,13 +451,14 @@ class SpatialMemory(RecordMemory):
                     _check_names(fact[:3])
                     for confidence in fact[3:]:
                         _check_confidence(confidence)
-            for *fact, confidence, reason in _checked_table({"refused": (), **event}, "refused", 5):
+            for *fact, confidence, reason in _checked_table(event, "refused", 5) if "refused" in event else ():
                 _check_names([*fact, reason])
                 if confidence is not None:
                     _check_confidence(confidence)
-            for name, look in checked_mapping(f"{EVENT}: vectors", event.get("vectors", {})).items():
-                _check_names([name])
-                unit_vector(name, decoded_vector(look))
+            if "vectors" in event:
+                for name, look in checked_mapping(f"{EVENT}: vectors", event["vectors"]).items():
+                    _check_names([name])
+                    unit_vector(name, decoded_vector(look))
             for container, contents in _checked_table(event, "complete", 2):
                 _check_names([container, *checked_rows(f"{EVENT}: complete", contents)])
 
@@ -559,8 +560,6 @@ class SpatialMemory(RecordMemory):
         """List current facts that put these things in other rooms.
 
         Names say which things are meant. Things whose looks are known to differ are two.
-
-        Things whose looks are known to differ are two.
         """
         found: list[int] = []
         for fact in facts if self._rooms else ():
@@ -984,17 +983,14 @@ class SpatialMemory(RecordMemory):
         return known.hit
 
     def _past_item(self, fact: int, known: Known, now: Snapshot) -> Record:
-        seen, episode, step = known.seen
         subject, relation, object_ = split(known.subject)[1], known.relation, split(known.object)[1]
         if relation == HOLDS:
             text = f"{object_} was last held by {subject}"
         else:
             text = f"{subject} was last seen {relation} {object_}, not there now"
-        why = f"last place of what the query names, seen at time {seen}"
-        return self._record_of(fact, known, now)._replace(
-            text=text, fact=(subject, f"was {relation}", object_), sources=(Source(episode, step, seen),), score=0.2,
-            why=why,
-        )  # fmt: skip
+        why = f"last place of what the query names, seen at time {known.seen.time}"
+        item = new_record((*(known.hit or self._hit(fact, known, now)), 0.2, why))
+        return item._replace(text=text, fact=(subject, f"was {relation}", object_), ended=now.fact(fact).invalid_at)
 
     # Keeping.
 
