@@ -42,6 +42,6 @@ def test_spellings_of_one_thing(first, second):
 def test_two_spellings_in_one_list():
     memory = LifelongMemory()
     memory.begin_task("t", "tidy up", "", place="kitchen")
-    memory.observe("look", facts=[("Cup 3", "on", "table"), ("cup 3", "is", "clean")])
-    assert memory.spatial.states("CUP 3") == {"clean"}
+    memory.observe("look", facts=[("Cup 3", "on", "table"), ("cup 3", "on", "table"), ("cup 3", "is", "clean")])
     assert memory.spatial.inside("table") == ["Cup 3"]
+    assert memory.spatial.states("Cup 3") == {"clean"}
