@@ -38,7 +38,7 @@ def test_the_script_is_declared_and_its_commands_say_their_help():
 def test_an_error_of_the_callers_is_one_line():
     command = [sys.executable, "-m", "embodied_mem.cli", "evaluate", "--config=robothor"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert run.stderr.startswith("error: --config: expected one of alfworld, ")
     assert run.stderr.count("\n") == 1
 

@@ -17,7 +17,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from embodied_mem.errors import EmbodiedMemError, InternalError
 
@@ -49,7 +49,7 @@ EXTRA_OF = {
 
 
 def run(main: Callable[[], object], *, resumes: bool = False) -> None:
-    """Calls `main`; an error of the caller's, a missing extra too, ends the process with its message and status 1.
+    """Calls `main`; an error of the caller's, a missing extra too, ends the process with its message and status 2.
 
     Ctrl-C ends it with status 130 and one line. A reader that closed the pipe of standard output, as `head` does, ends
     it without a word and with status 141.
@@ -80,21 +80,26 @@ def run(main: Callable[[], object], *, resumes: bool = False) -> None:
         missing = (error.name or "") if isinstance(error, ImportError) else ""
         extra = EXTRA_OF.get(missing.partition(".")[0])
         if extra is not None and not isinstance(error, EmbodiedMemError):
-            sys.exit(
+            _refuse(
                 f"error: this needs the package `{missing}`, which is not installed; it comes with the extra "
                 f'`{extra}`: pip install -e ".[{extra}]"'
             )
         expected = isinstance(error, EmbodiedMemError) and not isinstance(error, InternalError)
         if not _several():
             if expected:
-                sys.exit(f"error: {error}")
+                _refuse(f"error: {error}")
             raise
         if not expected:
             import traceback
 
             traceback.print_exc()
         print(f"error: {str(error)[:500]}\n{_AGAIN}", file=sys.stderr, flush=True)
-        os._exit(1)
+        os._exit(2 if expected else 1)
+
+
+def _refuse(message: str) -> NoReturn:
+    print(message, file=sys.stderr, flush=True)
+    sys.exit(2)
 
 
 def _is_closed_pipe(file: TextIO) -> bool:
