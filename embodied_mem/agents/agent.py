@@ -13,15 +13,16 @@ robot says whether it worked. State and progress of the world, and its reward, s
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Generator, Mapping
 from typing import Any, Protocol
 
 
 class Agent(Protocol):
-    """What plays episodes, one after the other; it may remember earlier ones."""
+    """A player of episodes, one after the other; it may remember earlier ones."""
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """Starts an episode.
+        """Start an episode.
 
         Args:
             goal: the instruction.
@@ -31,7 +32,7 @@ class Agent(Protocol):
         ...
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
-        """The next command; None if there is nothing more to do.
+        """Return the next command; None if there is nothing more to do.
 
         Args:
             observation: the first text at first, then the answer to the last command.
@@ -40,28 +41,28 @@ class Agent(Protocol):
         ...
 
     def end(self, won: bool, observation: str) -> None:
-        """Ends an episode, for agents that learn from it; `observation` answers the last command."""
+        """End an episode, for agents that learn from it; `observation` answers the last command."""
         return None
 
     def explained(self) -> Mapping[str, Any]:
-        """What led to the last command, for a trace: fields as in `agents.trace.Traced`; nothing by default."""
+        """Return what led to the last command, for a trace: fields as in `agents.trace.Traced`; nothing by default."""
         return {}
 
 
 class CommandGenerator(Agent):
     """An agent written as a generator of commands, each of which is sent the answer to it."""
 
+    @abc.abstractmethod
     def play(self, goal: str, text: str) -> Generator[str, str, None]:
-        """Commands of an episode; `text` is the first text, without the goal at its end."""
-        raise NotImplementedError
+        """Yield the commands of an episode; `text` is the first text, without the goal at its end."""
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """As `Agent.reset`."""
+        """Implement `Agent.reset`."""
         self._commands = self.play(goal, observation.removesuffix(f"\n\n{goal}"))
         self._started = False
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
-        """As `Agent.act`."""
+        """Implement `Agent.act`."""
         try:
             if self._started:
                 return self._commands.send(observation)

@@ -1,8 +1,10 @@
 """Memory methods: what they are told, what they are asked, how they are found by name.
 
     class LastGoals(MemoryMethod):
-        def observe(self, episode): ...
-        def recall(self, task, observation, newest=""): return ["here: apple was in fridge 1"]
+        @abc.abstractmethod
+    def observe(self, episode): ...
+        @abc.abstractmethod
+    def recall(self, task, observation, newest=""): return ["here: apple was in fridge 1"]
 
     method = make_method("mem0_2")              # of `registry.names("methods")`; rules answer, with `chat` a model does
     method.observe(episode)
@@ -14,6 +16,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +27,7 @@ from embodied_mem.language.json_answers import complete_json
 from embodied_mem.types import Episode
 
 
-class MemoryMethod:
+class MemoryMethod(abc.ABC):
     """A memory of episodes that recalls lines of text; the base of every method.
 
     A subclass has `observe` and `recall`. What it asks with `ask` is answered by the model, or by a rule without one.
@@ -40,10 +43,11 @@ class MemoryMethod:
     def __init__(self, chat: ChatModel | None = None):
         self.chat, self.calls, self.tokens = chat, 0, [0, 0]
 
+    @abc.abstractmethod
     def observe(self, episode: Episode) -> None:
         """Take note of an episode."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """Return memories for a task, best first.
 
@@ -52,7 +56,6 @@ class MemoryMethod:
             observation: the first text of the episode.
             newest: answer to the last command, where something is recalled at a later step.
         """
-        raise NotImplementedError
 
     def texts(self) -> list[str]:
         """Return all stored texts, to count their growth."""

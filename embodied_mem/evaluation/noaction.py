@@ -38,20 +38,16 @@ class Withheld(NamedTuple):
     hint_tokens: int = 0
 
 
-NO_OUTPUT = Withheld()
-"""Of a delivery that does not compile."""
-
-
 def withheld_in(
     trajectory: Trajectory, make_teacher: Callable[[], Teacher] | None = None, tokenizer: Tokenizer | None = None
 ) -> Withheld:
-    """The counts of a played episode; without a teacher none is judged, without a tokenizer no tokens are counted."""
+    """Count in a played episode; without a teacher none is judged, without a tokenizer no tokens are counted."""
     from embodied_mem.training.teachers.dagger import relabel
 
     delivered = trajectory.delivered
     guided = [bool(d.record.output.guidance) for d in delivered if d.record is not None]
     if not guided:
-        return NO_OUTPUT
+        return Withheld()
     hint_tokens = sum(0 if d.soft is None else len(d.soft) for d in delivered)
     if tokenizer is not None:
         hint_tokens += sum(len(tokenizer.encode(f"\nhint: {d.hint}")) for d in delivered if d.hint)
@@ -62,7 +58,7 @@ def withheld_in(
 
 
 def withheld_row(counts: Withheld) -> dict[str, Any]:
-    """The columns of a delivery's row, from its sums.
+    """Return the columns of a delivery's row, from its sums.
 
     `noaction` is the share of outputs without guidance, `noaction_precision` the share of these at which the teacher
     gives none, `noaction_recall` the share of the teacher's at which the compiler gives none; None where that is no
@@ -80,5 +76,5 @@ def withheld_row(counts: Withheld) -> dict[str, Any]:
 
 
 def withheld_of(numbers: Mapping[str, float]) -> Withheld:
-    """The counts that a mapping holds among others."""
+    """Return the counts that a mapping holds among others."""
     return Withheld(*(int(numbers[name]) for name in Withheld._fields))

@@ -68,11 +68,6 @@ def without_appositions(text: str) -> str:
     return _INTRODUCED.sub(r"\g<own> \g<role> \g<name>", _EXPLAINED.sub(r"\g<own> \g<role> \g<name>", text))
 
 
-def introduced(text: str) -> list[tuple[str, str]]:
-    """(role, name) of whom a text calls by both, as "daughter" and "Lily", where capitals tell names."""
-    return [(found["role"], found["name"]) for found in _INTRODUCED.finditer(text)]
-
-
 def called_by_name(text: str, roles: Container[str]) -> str:
     """The text with "Lily" for "my daughter Lily", for roles of these last words."""
     text = without_appositions(text)
