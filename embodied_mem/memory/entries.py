@@ -32,7 +32,6 @@ from .search import QueryEmbedder, TextIndex
 from .store import Selector
 
 _ANY = -math.inf
-_LATEST = 64  # rows in which so many episodes are looked for at first
 _EPISODE = operator.itemgetter(0)
 MAX_SOURCES = 16
 """Episodes that an item names; all are in the entry's support."""

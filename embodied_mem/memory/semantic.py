@@ -123,7 +123,7 @@ class SemanticMemory(EntryMemory):
         changes = [*self._found(episode, number), *self._works(events, number)]
         changes += self._lessons(episode, number, refused)
         if self._writer is not None:
-            changes += self._written(self._writer, episode, number, time)
+            changes += self._written(self._writer, episode, number)
         return {"op": "change", "time": time, "changes": changes}
 
     def propose_action(
@@ -240,7 +240,7 @@ class SemanticMemory(EntryMemory):
         found = [self.entries[number].data for number in numbers]
         return any(data.get("command") == command and data.get("fix") for data in found)
 
-    def _written(self, writer: ChatWriter, episode: Episode, number: int, time: int) -> list[dict[str, Any]]:
+    def _written(self, writer: ChatWriter, episode: Episode, number: int) -> list[dict[str, Any]]:
         """Changes that the chat writer asks for; none if an answer cannot be used."""
         turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, episode.answers)]
         told = f"Task: {episode.goal}\nOutcome: {'won' if episode.won else 'failed'}\n" + "\n".join(turns)
