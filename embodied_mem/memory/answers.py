@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
     Attributes:
         query: the text.
-        k: at most so many items are values; None for as many as each memory gives.
+        k: at most so many items are wanted; None for as many as each memory gives.
         as_of: a time to look back to; None for now.
         where: values that an item must have.
         of_task: whether it is the goal of the running task.
@@ -67,7 +67,7 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
         weight: how much a stem tells; None if they all tell the same.
     """
     if asked.where.get("module", name) != name or type(module) is ViewMemory:
-        return []  # views are asked by pose and time, see `Seeing.sightings`
+        return []  # views are asked by pose and time, see `LifelongMemory.sightings`
     if type(module) is NoteMemory:
         values = {name: value for name, value in asked.where.items() if name != "module"}
         found = module.retrieve(asked.query, max(asked.k or 0, _FOUND), as_of=asked.as_of, where=values)

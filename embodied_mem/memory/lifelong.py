@@ -152,7 +152,7 @@ class LifelongMemory:
             hops: how far spatial retrieval goes.
             counter: tokens of a text, for budgets.
             reader: of the world's texts; the default reads household sentences and plain English.
-            relations: those that are declared, see `graph.relations`.
+            relations: those that are declared, see `relations`.
             parallel: whether modules run in threads; None: only with a chat model.
             record: gets every event, must call `module.apply` with it, and must see to forgetting; None for that call
                 alone. `open` keeps the events in a folder.
@@ -299,7 +299,7 @@ class LifelongMemory:
                 less sure than what it contradicts.
             facts: (subject, relation, object, confidence) as a detector gives them; the confidence, 0 to 1, may be
                 missing. "not on" as a relation says that it is not so. The robot is called "agent".
-            images: of what was seen: an `Image`, encoded bytes, an array, or the path of a file. Record are hash, path,
+            images: of what was seen: an `Image`, encoded bytes, an array, or the path of a file. Kept are hash, path,
                 size and labels, and bytes only of an `Image` with `keep`.
             pose: from where it was seen: x, y, or x, y, z in metres, or these and a quaternion x, y, z, w.
             time: when, in seconds on the caller's clock.

@@ -16,7 +16,7 @@ Below that it is not, until sightings of the same add up: of confidences c_i sin
 known to be, 1 - prod(1 - c_i) >= 0.5. So is a denial. A thing that is in or on itself is never believed: two things of
 one name would be meant, and nothing tells which.
 
-`FactTrust` has the source of each fact. What another agent or a document says of the robot itself does not enter, nor
+The source of each fact is kept. What another agent or a document says of the robot itself does not enter, nor
 what a more trusted fact says already or contradicts: such texts stay notes. So no fact is ended or refreshed by a
 source that is trusted less than its own.
 
@@ -271,7 +271,7 @@ class SpatialMemory(RecordMemory):
             extractor: asked about lines that the reader does not understand; None for none.
             reader: of the world's texts.
             relations: those that are declared; facts with others are kept as they are and exclude nothing.
-            theta: how sure it must be that a mention is a thing of another name, see `identity`; from 1 on, each
+            theta: how sure it must be that a mention is a thing of another name, see `entities`; from 1 on, each
                 name is a thing.
         """
         super().__init__(scope, record)
@@ -345,7 +345,7 @@ class SpatialMemory(RecordMemory):
             action: what the text answers.
             given: [subject, relation, object, confidence] as a detector gives them; a confidence may be None.
             trust: of who says it. What another agent or a document writes is not read for facts: "you open the drawer"
-                may be an order. Facts that they give enter as `fact_trust` says.
+                may be an order. Facts that they give enter as the module says.
             vectors: name of a thing -> float32[d], what it looks like.
         """
         text, action = checked_text("text", text), checked_text("action", action)
