@@ -22,12 +22,12 @@ _CITED = re.compile(r"memory (\d+)")
 
 
 def cite(number: int) -> str:
-    """The reason of guidance that experience `number` gives; 0 where experiences have no numbers."""
+    """Return the reason of guidance that experience `number` gives; 0 where experiences have no numbers."""
     return f"memory {number}" if number else FOUND_BEFORE
 
 
 def is_supported(output: CompilerOutput, view: View, by_any: bool = False) -> bool | None:
-    """Whether the experience that the reason names says what the guidance `find X in P` says.
+    """Return whether the experience that the reason names says what the guidance `find X in P` says.
 
     Without a number any experience of the episode will do. An experience of this room has to name the very place, one
     from elsewhere a place of its kind. Guidance to put, clean, heat or cool something says it of any thing, if the goal
@@ -49,7 +49,7 @@ def is_supported(output: CompilerOutput, view: View, by_any: bool = False) -> bo
 
 
 def _but_thing(goal: str, view: View) -> str:
-    """The goal without the thing that it is about."""
+    """Return the goal without the thing that it is about."""
     return plain_goal(goal).lower().replace(f" {view.reader.goal_object(goal)} ", " ")
 
 

@@ -81,7 +81,7 @@ class Delivery(Protocol):
         """Prepares the state of episodes that start."""
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """What each of these B running episodes gets at this step; `keys` holds their B keys first."""
+        """Return what each of these B running episodes gets at this step; `keys` holds their B keys first."""
 
 
 class NoMemory:
@@ -108,7 +108,7 @@ class StaticInjection(NoMemory):
             view.state = Delivered(memory=render_experiences(view.experiences))
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """The same text at every step."""
+        """Return the same text at every step."""
         return [view.state for view in views]
 
 
@@ -186,7 +186,7 @@ class MethodDelivery(NoMemory):
         return method
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """The same text at every step, or what is recalled for the newest observation."""
+        """Return the same text at every step, or what is recalled for the newest observation."""
         delivered = []
         for view in views:
             method, recalled = view.state
@@ -197,7 +197,7 @@ class MethodDelivery(NoMemory):
         return delivered
 
     def recalled(self, view: View) -> str:
-        """The text for an episode that begins with this view."""
+        """Return the text for an episode that begins with this view."""
         return self._recalled(self.method, view).memory
 
     def _recalled(self, method: MemoryMethod, view: View) -> Delivered:
@@ -247,7 +247,7 @@ class TeacherGuidance(NoMemory):
             view.state = teacher, teacher.begin(view.goal, view.first, view.experiences)
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """What each teacher would have written."""
+        """Return what each teacher would have written."""
         for view in views:
             teacher, lesson = view.state
             if view.turns:
@@ -271,7 +271,7 @@ SOFT_SETTINGS = ("intact", "swapped", "noise", "zero", "only")
 
 
 def check_soft(setting: str) -> frozenset[str]:
-    """The parts of a soft setting.
+    """Return the parts of a soft setting.
 
     Raises:
         InvalidInputError: one is not among `SOFT_SETTINGS`, or two say what the values are.

@@ -57,12 +57,12 @@ class Person(Agent):
         self._history: list[Any] = []  # snapshots, the first of them before any command
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """As `Agent.reset`."""
+        """Implement `Agent.reset`."""
         self._history, self._gave_up = [], False
         self._shown = f"[{info['task_id']}]\n{observation}"
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
-        """The next line that is a command."""
+        """Return the next line that is a command."""
         self._say(observation if self._history else self._shown)
         self._history.append(self._envs.snapshot(0) if self._goes_back else None)
         for line in self._lines:
@@ -76,13 +76,13 @@ class Person(Agent):
         return None
 
     def end(self, won: bool, observation: str) -> None:
-        """As `Agent.end`."""
+        """Implement `Agent.end`."""
         ending = "You won" if won else "The episode ended, not won,"
         text = f"{observation}\n\n{ending} after {len(self._history)} commands."
         print("\nThe game is not won." if self._gave_up else text, file=self._output)
 
     def _answer(self, command: str) -> str:
-        """What a line with a slash is answered with, once it is done."""
+        """Return what a line with a slash is answered with, once it is done."""
         if command in ("/undo", "/restart"):
             if not self._goes_back:
                 return f"{command}: this world's simulator cannot go back; /quit, and begin again with --task"

@@ -67,7 +67,7 @@ class Bank(Protocol):
     """Where experiences come from."""
 
     def retrieve(self, goal: str, k: int, context: str, exclude_task_ids: tuple[str, ...]) -> Sequence[Experience]:
-        """As `MemoryBank.retrieve`."""
+        """Implement `MemoryBank.retrieve`."""
         ...
 
 
@@ -111,7 +111,7 @@ def rollout(
     lists_actions: bool = False,
     idle: str = "look",
 ) -> list[Played]:
-    """The episodes in order of the task index; envs step together, agents think one after the other.
+    """Return the episodes in order of the task index; envs step together, agents think one after the other.
 
     An agent plays its tasks in sequence and keeps what it remembers; commands that the world would accept, its state
     and its progress are not told.
@@ -166,7 +166,7 @@ def rollout(
 
 
 def _images(info: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """What an agent is told of the cameras of an env, where it has some."""
+    """Return what an agent is told of the cameras of an env, where it has some."""
     image = info["images"][index] if "images" in info else None
     return {} if image is None else {"images": (image,)}
 
@@ -210,7 +210,7 @@ class _Playing:
         self._answers.append(observation)
 
     def finish(self, info: Mapping[str, Any], cut: bool, on_episode: Callable[[Played], None] | None) -> Played:
-        """The episode that ended."""
+        """Return the episode that ended."""
         won, progress = _outcome(info, self.index)
         self._agent.end(won, self._current)
         played = Played(

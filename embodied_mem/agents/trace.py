@@ -36,7 +36,7 @@ def open_trace(path: pathlib.Path | None) -> contextlib.AbstractContextManager[T
 
 
 def traced(agent: Agent, file: TextIO | None, name: str, experiences: Sequence[str] = ()) -> Agent:
-    """The agent, written down where there is a file, see `Traced`."""
+    """Return the agent, written down where there is a file, see `Traced`."""
     return agent if file is None else Traced(agent, file, name, experiences)
 
 
@@ -61,12 +61,12 @@ class Traced(Agent):
         return getattr(self._agent, "record", None)
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """As `Agent.reset`."""
+        """Implement `Agent.reset`."""
         self._goal, self._first, self._steps = goal, observation, list[dict[str, Any]]()
         self._agent.reset(goal, observation, info)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
-        """As `Agent.act`."""
+        """Implement `Agent.act`."""
         self._answered(observation)
         command = self._agent.act(observation, info)
         if command is not None:
@@ -79,7 +79,7 @@ class Traced(Agent):
         return self._agent.explained()
 
     def end(self, won: bool, observation: str) -> None:
-        """As `Agent.end`."""
+        """Implement `Agent.end`."""
         self._answered(observation)
         self._agent.end(won, observation)
         _write(self._file, self._name, self._goal, self._first, won, self._steps, self._experiences)

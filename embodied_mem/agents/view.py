@@ -60,7 +60,7 @@ class View:
 
 
 def start_state(goal: str, room: str) -> BriefState:
-    """The Brief State before the first step."""
+    """Return the Brief State before the first step."""
     items = [Create("room", item) for item in room.split("; ") if item]
     return apply_all(items, BriefState.start(plain_goal(goal)))[0]
 
@@ -72,7 +72,7 @@ def start_view(
     task_id: str = "",
     images: tuple[bytes, ...] = (),
 ) -> View:
-    """The view of an episode that starts with `observation`, its Brief State included."""
+    """Return the view of an episode that starts with `observation`, its Brief State included."""
     room = compact_room(observation.partition("Your task is to:")[0])
     return View(goal, room, experiences, [], start_state(goal, room), first=observation, task_id=task_id, images=images)
 
@@ -83,7 +83,7 @@ def render_experiences(experiences: Sequence[Experience]) -> str:
 
 
 def render_trajectories(experiences: Sequence[Experience], fits: Callable[[str], bool]) -> str:
-    """The experiences as they were lived, best first: goal, first observation, every command with its answer.
+    """Return the experiences as they were lived, best first: goal, first observation, every command with its answer.
 
     As many whole ones as fit; of the first that does not, as many steps from its start as do.
 
@@ -133,7 +133,7 @@ def executor_text(
     hint: str = "",
     num_soft: int = 0,
 ) -> str:
-    """What the executor reads at this step of an episode (`executor_prompt`)."""
+    """Return what the executor reads at this step of an episode (`executor_prompt`)."""
     left = _left(room, {DEFAULT.read(answer).looked_into for _, answer in turns}) if shown.marks else ""
     return executor_prompt(
         goal, room, turns, here=place_of(turns), left=left, memory=memory, hint=hint, num_soft=num_soft,

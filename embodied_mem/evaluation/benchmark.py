@@ -39,7 +39,7 @@ class Published:
 
 
 def embodiedbench_row(name: str, base: Cell, common: Cell, long: Cell) -> Published:
-    """A row on EmbodiedBench's three subsets."""
+    """Make a row on EmbodiedBench's three subsets."""
     return Published(name, {"base": base, "common_sense": common, "long_horizon": long})
 
 
@@ -88,7 +88,7 @@ FIELDS = tuple(field.name for field in dataclasses.fields(EpisodeResult) if fiel
 
 
 def episodes_data(world: str, episodes: Sequence[EpisodeResult], **protocol: Any) -> dict[str, Any]:
-    """What a report holds of its episodes: the world, the protocol, and rows under one head of columns."""
+    """Return what a report holds of its episodes: the world, the protocol, and rows under one head of columns."""
     more = list(dict.fromkeys(name for episode in episodes for name in episode.more))
     rows = [
         [getattr(episode, name) for name in FIELDS] + [episode.more.get(name) for name in more] for episode in episodes
@@ -97,7 +97,7 @@ def episodes_data(world: str, episodes: Sequence[EpisodeResult], **protocol: Any
 
 
 def episodes_of(report: Mapping[str, Any]) -> list[EpisodeResult]:
-    """The episodes of a report.
+    """Return the episodes of a report.
 
     Raises:
         InvalidInputError: it holds none, as those made before reports held episodes.
@@ -123,7 +123,7 @@ def option(
     choices: Iterable[str] | Callable[[], Iterable[str]] = (),
     kind: Callable[[str], Any] | None = None,
 ) -> Any:
-    """A field of a benchmark's configuration that is an option of the command line, too.
+    """Make a field of a benchmark's configuration that is an option of the command line, too.
 
     Args:
         default: its value; a tuple makes an option with any number of values, False one without a value.
@@ -152,12 +152,12 @@ def check_least(config: Any, **least: int) -> None:
 
 
 def trace_option(what: str) -> Any:
-    """The field `trace` of a benchmark's configuration; `what` is written."""
+    """Return the field `trace` of a benchmark's configuration; `what` is written."""
     return option(None, f"JSON lines for `embodied-mem view`: every step of {what}", kind=output_file)
 
 
 def chosen_by(config: Any) -> dict[str, Any]:
-    """A configuration as JSON data for a report, without `trace`, which says nothing of what is played."""
+    """Make a configuration as JSON data for a report, without `trace`, which says nothing of what is played."""
     return {name: value for name, value in dataclasses.asdict(config).items() if name != "trace"}
 
 
@@ -178,7 +178,7 @@ class Benchmark(Protocol):
     def evaluate(
         self, config: Any, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
-        """The report of everything that `config` names, played.
+        """Return the report of everything that `config` names, played.
 
         Args:
             config: what is played.
@@ -189,7 +189,7 @@ class Benchmark(Protocol):
         ...
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """The report for people, as Markdown."""
+        """Return the report for people, as Markdown."""
         ...
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class ChatOptions:
 
 
 def chat_model(config: ChatOptions, asking: str, extra_body: Mapping[str, Any] | None = None) -> ChatModel:
-    """The model that is asked.
+    """Return the model that is asked.
 
     Args:
         config: names it.
@@ -64,12 +64,12 @@ def chat_model(config: ChatOptions, asking: str, extra_body: Mapping[str, Any] |
 
 
 def usage_of(model: ChatModel | None) -> dict[str, Any]:
-    """What a report says of the model: its name and what it was asked; nothing where no agent asks one."""
+    """Return what a report says of the model: its name and what it was asked; nothing where no agent asks one."""
     return {"chat_model": model.name, "usage": model.meter.to_json()} if model is not None else {}
 
 
 def usage_line(report: Mapping[str, Any]) -> str:
-    """The cost of a report in words; empty where no model was asked."""
+    """Return the cost of a report in words; empty where no model was asked."""
     if "usage" not in report:
         return ""
     use = report["usage"]

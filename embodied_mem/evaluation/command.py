@@ -130,7 +130,7 @@ def output_file(name: str) -> pathlib.Path:
 
 
 def output_folder(name: str) -> pathlib.Path:
-    """The folder that a program writes to, for `type=` of an option; see `output_file`."""
+    """Return the folder that a program writes to, for `type=` of an option; see `output_file`."""
     return output_file(str(pathlib.Path(name) / "file")).parent
 
 
@@ -161,7 +161,7 @@ class Models:
     mesh: tuple[int, int, int] | None = None
 
     def load(self) -> Bundle:
-        """The models on their devices; raises as `load_bundle`."""
+        """Return the models on their devices; raises as `load_bundle`."""
         from embodied_mem.training.bundle import load_bundle
         from embodied_mem.training.config import MeshConfig
 

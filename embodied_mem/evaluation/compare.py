@@ -27,7 +27,7 @@ _GIVEN = "or give --force, which compares the episodes that both have"
 
 
 def read_report(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The report in a file, with its name for messages.
+    """Return the report in a file, with its name for messages.
 
     Raises:
         InvalidInputError: the file is not there, is no report, or holds no rows of single episodes.
@@ -46,7 +46,7 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any], force: bool = False) -> dict[str, Any]:
-    """The differences of the second report to the first.
+    """Return the differences of the second report to the first.
 
     Args:
         first, second: reports with episodes.
@@ -124,7 +124,7 @@ def _row(first: Sequence[EpisodeResult], second: Sequence[EpisodeResult], **name
 
 
 def table(report: Mapping[str, Any]) -> str:
-    """The comparison as a Markdown table."""
+    """Return the comparison as a Markdown table."""
     head = ["row", "tasks", "success A", "success B", "B - A", "progress B - A", "steps B - A"]
     rows = []
     for row in report["rows"]:

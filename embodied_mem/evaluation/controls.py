@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 
 def bank_option() -> Any:
-    """The field `bank` of a benchmark's configuration."""
+    """Return the field `bank` of a benchmark's configuration."""
     return option(("committed",), f"of deliveries: what the bank gives, one or several of {', '.join(NAMES)}")
 
 
 def soft_option() -> Any:
-    """The field `soft` of a benchmark's configuration."""
+    """Return the field `soft` of a benchmark's configuration."""
     return option(
         ("intact",), f"of deliveries: what becomes of soft tokens, of {', '.join(SOFT_SETTINGS)}, only+swapped, ..."
     )
 
 
 def hint_tokens_option() -> Any:
-    """The field `hint_tokens` of a benchmark's configuration."""
+    """Return the field `hint_tokens` of a benchmark's configuration."""
     return option((), "of deliveries: tokens of guidance that reach the executor; default all", kind=int)
 
 
 def guidance_option() -> Any:
-    """The field `guidance` of a benchmark's configuration."""
+    """Return the field `guidance` of a benchmark's configuration."""
     return option(("place",), f"of deliveries: how much guidance says, one or several of {', '.join(GUIDANCE)}")
 
 
@@ -61,7 +61,7 @@ DECODING = ("free", "admissible")
 
 
 def decoding_option() -> Any:
-    """The field `decoding` of a benchmark's configuration."""
+    """Return the field `decoding` of a benchmark's configuration."""
     return option(("free",), f"of deliveries: what an executor may write, one or several of {', '.join(DECODING)}")
 
 
@@ -196,6 +196,6 @@ class _Reworded:
         self._executor, self._follower, self._level = executor, follower, level
 
     def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, **more: Any) -> Turn:
-        """As `Acts.act`."""
+        """Implement `Acts.act`."""
         told = [self._follower.reworded(one, self._level) for one in prompts]
         return self._executor.act(told, keys, soft, **more)

@@ -109,8 +109,8 @@ def _added_methods(given: Sequence[str]) -> list[str]:
         if not file.endswith(".py"):
             raise InvalidInputError(f"--method: expected FILE.py:CLASS, got {place!r}")
         register("methods", name, f"{pathlib.Path(file).absolute()}:{name}")
-        made = load("methods", name)
-        if inspect.isabstract(made) or not all(callable(getattr(made, part, None)) for part in ("observe", "recall")):
+        cls = load("methods", name)
+        if inspect.isabstract(cls) or not all(callable(getattr(cls, part, None)) for part in ("observe", "recall")):
             raise InvalidInputError(f"--method: expected a class with `observe` and `recall`, got {place!r}")
         found.append(name)
     return found

@@ -26,7 +26,7 @@ MIN_ACCEPTED = 0.5
 
 
 def check_executor(config: Config, executor: Acts, envs: Envs, num_tasks: int, bank: MemoryBank) -> Score:
-    """The row `none` of the first training tasks, `GAMES` at most.
+    """Return the row `none` of the first training tasks, `GAMES` at most.
 
     Args:
         config: of the run.

@@ -20,7 +20,7 @@ Z95 = 1.959963984540054
 
 
 def wilson(rate: float, count: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval (low, high) of a rate measured on `count` independent tasks.
+    """Return the 95 % Wilson score interval (low, high) of a rate measured on `count` independent tasks.
 
     Args:
         rate: in [0, 1]; with several seeds the mean over all episodes.

@@ -199,7 +199,7 @@ def _number(task_id: str) -> int:
 
 
 def _first(steps: Sequence[Mapping[str, Any]]) -> int | None:
-    """The place of the first step that differs."""
+    """Return the place of the first step that differs."""
     return next((place for place, step in enumerate(steps) if step["differs"]), None)
 
 

@@ -27,12 +27,12 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def table(scores: Mapping[str, Score]) -> str:
-    """The comparison as a Markdown table."""
+    """Return the comparison as a Markdown table."""
     return rows_table({name: score.to_json(scores.get(BASELINE)) for name, score in scores.items()})
 
 
 def rows_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """As `table`, from rows as JSON data."""
+    """Make the table of `table` from rows as JSON data."""
     head = ["delivery", "success", "95 % interval", "vs none (paired)", "progress", "steps"]
     head += ["executor tokens/step: in + out", "executor ms/step: prefill + decode", "compiler tokens/step", "ms/step"]
     head += ["parse rate", "NOACTION", "its precision", "refused"]
@@ -52,7 +52,7 @@ def _cells(name: str, row: Mapping[str, Any]) -> list[str]:
 
 
 def versus(row: Mapping[str, Any]) -> str:
-    """The cell with a delivery's paired difference to `BASELINE`."""
+    """Return the cell with a delivery's paired difference to `BASELINE`."""
     if "difference_interval" not in row:
         return "-"
     return difference([row[f"difference_to_{BASELINE}"], *row["difference_interval"]])
@@ -97,7 +97,7 @@ def _git(*arguments: str) -> str:
 
 
 def processor() -> str:
-    """The name of the processor."""
+    """Return the name of the processor."""
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -108,7 +108,7 @@ def processor() -> str:
 
 
 def summary(scores: Mapping[str, Score], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The comparison as JSON data: `deliveries` by name, and the manifest."""
+    """Return the comparison as JSON data: `deliveries` by name, and the manifest."""
     baseline = scores.get(BASELINE)
     first = next(iter(scores.values()))
     return {

@@ -268,7 +268,7 @@ def score(
     chat: ChatModel | None = None,
     registered: Callable[[str, Any], Delivery] | None = None,
 ) -> dict[str, Score]:
-    """The rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
+    """Return the rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
 
     `executor` acts in place of the bundle's own. Models are compiled for batches of 16 and of the configuration's size,
     or of `batch_size` where one is given.

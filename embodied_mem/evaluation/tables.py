@@ -10,14 +10,14 @@ from typing import Any
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *more: str) -> str:
-    """A Markdown table; lines in `more` stand below it, after an empty one."""
+    """Make a Markdown table; lines in `more` stand below it, after an empty one."""
     lines = ["|" + "".join(f" {cell} |" if cell else " |" for cell in cells) for cells in (head, *rows)]
     lines.insert(1, "|" + "---|" * len(head))
     return "\n".join([*lines, "", *more] if more else lines)
 
 
 def percent(share: float) -> str:
-    """A share as "75.0 %"."""
+    """Make a share as "75.0 %"."""
     return f"{100 * share:.1f} %"
 
 
@@ -28,7 +28,7 @@ def between(interval: Sequence[float], word: str = "to") -> str:
 
 
 def rate(share: float, interval: Sequence[float], digits: int = 1) -> str:
-    """A share with its interval, "75.0 % [30.1, 95.4]"."""
+    """Make a share with its interval, "75.0 % [30.1, 95.4]"."""
     low, high = (f"{100 * end:.{digits}f}" for end in interval)
     return f"{100 * share:.{digits}f} % [{low}, {high}]"
 

@@ -72,7 +72,7 @@ def play(
 
 
 def episodes_of(played: Runs, task_names: Sequence[str]) -> list[EpisodeResult]:
-    """The results of the episodes, tasks by their names."""
+    """Return the results of the episodes, tasks by their names."""
     return [
         EpisodeResult(
             name, task_names[o.task], o.won, o.progress, o.record.steps, run=run,
@@ -86,7 +86,7 @@ def episodes_of(played: Runs, task_names: Sequence[str]) -> list[EpisodeResult]:
 
 
 def rows_of(played: Runs) -> dict[str, list[dict[str, Any]]]:
-    """The numbers of each agent, a row per run."""
+    """Return the numbers of each agent, a row per run."""
     full = played.get("full")
     return {
         name: [row_of(outcomes, runs[0], full[run] if full else None) for run, outcomes in enumerate(runs)]
@@ -119,7 +119,7 @@ def _won_and_steps(outcomes: Sequence[Played]) -> np.ndarray:
 
 
 def table(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The comparison as a Markdown table."""
+    """Return the comparison as a Markdown table."""
     head = ["agent", "run", "success", "95 % interval", "vs full, paired", "steps", "steps vs full"]
     head += ["steps vs first run", "replans", "vetoes", "memory ms/step"]
     return markdown(

@@ -83,7 +83,7 @@ def flat_arrays(prefix: str, module: nnx.Module, whole: bool = True) -> dict[str
 
 
 def _in_base(path: Any, variable: Any) -> bool:
-    """Whether a variable of an executor or a compiler is one of its decoder before adapters."""
+    """Return whether a variable of an executor or a compiler is one of its decoder before adapters."""
     return isinstance(variable, nnx.Param) and path[0] != "soft_mem"
 
 
@@ -125,7 +125,7 @@ def save_bundle(
 
 
 def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = None, weights: str = "") -> Bundle:
-    """The models in a folder, every array read straight to the devices that hold it.
+    """Return the models in a folder, every array read straight to the devices that hold it.
 
     Args:
         directory: as `save_bundle` wrote it.
@@ -200,7 +200,7 @@ class _Stored:
             raise ValueError(f"metadata `published`: expected an object by role, got {self.published!r:.80}")
 
     def read(self, name: str, like: jax.ShapeDtypeStruct, sharding: jax.sharding.Sharding | None) -> jax.Array:
-        """The array `name` on the devices of `sharding`, which read their own parts.
+        """Return the array `name` on the devices of `sharding`, which read their own parts.
 
         Raises:
             CheckpointError: there is none, or one of another shape or type.
@@ -234,7 +234,7 @@ def _open_weights(path: pathlib.Path) -> _Stored:
 def _decoder_of(
     stored: _Stored, config: Config, tokenizer: Tokenizer, place: Placement, role: str
 ) -> tuple[DecoderConfig, dict[Path, jax.Array]]:
-    """The shape of a role's decoder and its frozen published parameters, none where all are stored."""
+    """Return the shape of a role's decoder and its frozen published parameters, none where all are stored."""
     described = stored.published.get(role, {})
     if "files" in described:
         _check_published(stored.path, config, role, described["files"])
@@ -273,7 +273,7 @@ def _check_published(path: pathlib.Path, config: Config, role: str, files: Mappi
 def _fill(
     role: str, make: Callable[[], Module], stored: _Stored, base: Mapping[Path, jax.Array], place: Placement
 ) -> Module:
-    """What `make` makes, with every array from `base` or else from the file, and with none that it made."""
+    """Return what `make` makes, with every array from `base` or else from the file, and with none that it made."""
     module = nnx.eval_shape(make)
     state = nnx.state(module)
     leaves, structure = jax.tree_util.tree_flatten_with_path(state)
@@ -288,7 +288,7 @@ def _fill(
 
 
 def from_dict(kind: type[Kind], values: Any) -> Kind:
-    """A dataclass from what `dataclasses.asdict` and JSON made of it.
+    """Make a dataclass from what `dataclasses.asdict` and JSON made of it.
 
     Raises:
         CheckpointError: unknown or missing fields, or something else than an object where fields belong.

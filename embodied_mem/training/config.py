@@ -475,7 +475,7 @@ class Config(_Part, part=""):
             _require(apart, "evaluation.tasks", "a split of alfworld that is not world.train or world.valid", tasks)
 
     def to_json(self) -> str:
-        """The resolved configuration as indented JSON."""
+        """Return the resolved configuration as indented JSON."""
         return json.dumps(dataclasses.asdict(self), indent=2)
 
     def fingerprint(self, stage: str = "grpo") -> str:

@@ -256,7 +256,7 @@ def compiler_batch(
     random: np.random.Generator,
     readers: tuple[PictureReader, PictureReader],
 ) -> CompilerBatch[np.ndarray]:
-    """What both models read; the executor reads a share of the samples, those with guidance first.
+    """Return what both models read; the executor reads a share of the samples, those with guidance first.
 
     Args:
         tokenizer, samples, config: of the run.

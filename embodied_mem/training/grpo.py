@@ -270,14 +270,14 @@ class Totals(NamedTuple):
 
 
 def totals_of(samples: Sequence[PolicySample]) -> Totals:
-    """What `samples` have together."""
+    """Return what `samples` have together."""
     return Totals(float(sum(len(s.log_probs) for s in samples)), float(sum(s.uses_soft * len(s.soft) for s in samples)))
 
 
 def make_grpo_gradient(
     graphdef: nnx.GraphDef[CompilerModel], config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
 ) -> Callable[..., tuple[Params, Metrics]]:
-    """A jitted (trainable, frozen, PolicyBatch, Totals) -> (gradient, metrics), to be summed over parts.
+    """Make a jitted (trainable, frozen, PolicyBatch, Totals) -> (gradient, metrics), to be summed over parts.
 
     On a mesh, `places` has a sharding per leaf of the gradient. The metrics are means over the text tokens, `text_...`,
     and over the soft tokens, `soft_...`: `entropy` at the sampling temperature (of a soft token per dimension),
@@ -329,7 +329,7 @@ def make_grpo_gradient(
 
 
 def make_grpo_update(optimizer: optax.GradientTransformation, places: Any) -> Callable[..., TrainState]:
-    """A jitted (state, gradient) -> state, which uses the old one up; on a mesh it lies as `places` says."""
+    """Make a jitted (state, gradient) -> state, which uses the old one up; on a mesh it lies as `places` says."""
 
     def grpo_update(state: TrainState, gradients: Params) -> TrainState:
         return apply_gradients(optimizer, state, gradients)

@@ -49,7 +49,7 @@ MEAN_LENGTH = 512
 
 
 def step_key(config: Config, stage: int, step: int) -> jax.Array:
-    """The PRNG key of one step of one stage."""
+    """Return the PRNG key of one step of one stage."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(config.seed), stage), step)
 
 

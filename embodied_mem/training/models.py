@@ -136,7 +136,7 @@ def _without_tower(decoder: Decoder) -> Decoder:
 
 
 def scratch_shape(config: Config, tokenizer: Tokenizer, role: str) -> DecoderConfig:
-    """The shape of a role's decoder that starts from scratch."""
+    """Return the shape of a role's decoder that starts from scratch."""
     return preset(getattr(config.model, role), vocab_size=tokenizer.vocab_size, **masters_of(config, role))
 
 
@@ -149,7 +149,7 @@ MAX_TEXTS = 4000
 
 
 def make_tokenizer(config: Config, path: pathlib.Path, samples: Sequence[Sample]) -> Tokenizer:
-    """The tokenizer of the run, stored at `path` the first time.
+    """Return the tokenizer of the run, stored at `path` the first time.
 
     Raises:
         DataNotFoundError: there are no weights, or no tokenizer.json in their folder.
@@ -209,7 +209,7 @@ def load_tokenizer(path: pathlib.Path) -> Tokenizer:
 
 @functools.lru_cache(maxsize=8)
 def executor_format(config: Config, tokenizer: Tokenizer) -> ExecutorFormat:
-    """The format of a run's executor.
+    """Return the format of a run's executor.
 
     Raises:
         InvalidInputError: it is published and not trained, and its world has no instruction, or its family no template.
@@ -220,7 +220,7 @@ def executor_format(config: Config, tokenizer: Tokenizer) -> ExecutorFormat:
 
 
 def picture_reader(config: Config, role: str, decoder: Decoder, tokenizer: Tokenizer) -> PictureReader:
-    """What turns pictures into a role's input; nothing for a decoder without a vision tower.
+    """Return what turns pictures into a role's input; nothing for a decoder without a vision tower.
 
     Raises:
         InvalidInputError: the compiler is to read pictures and has no tower, or they are not of a size for it.
@@ -235,7 +235,7 @@ def picture_reader(config: Config, role: str, decoder: Decoder, tokenizer: Token
 
 
 def instruction_of(world: WorldConfig) -> str:
-    """What an executor of this world is told: its task, its commands, what the prompt says, and examples.
+    """Return what an executor of this world is told: its task, its commands, what the prompt says, and examples.
 
     Raises:
         InvalidInputError: its card names none.
@@ -282,7 +282,7 @@ def new_compiler(
 
 
 def executor_of(config: Config, decoder: Decoder) -> Decoder:
-    """A decoder with the adapters that are trained in it, new ones, if the run has them.
+    """Make a decoder with the adapters that are trained in it, new ones, if the run has them.
 
     Raises:
         InvalidInputError: it starts from scratch, or has fewer layers than are to have adapters.
@@ -299,7 +299,7 @@ def executor_of(config: Config, decoder: Decoder) -> Decoder:
 
 
 def compiler_of(config: Config, decoder: Decoder, executor_width: int, std: float) -> CompilerModel:
-    """A decoder with what is trained beside it: new adapters if the run has them, and a new Soft-Mem head.
+    """Make a decoder with what is trained beside it: new adapters if the run has them, and a new Soft-Mem head.
 
     `std` is that of the executor's embeddings.
     """
@@ -340,7 +340,7 @@ def split_model(config: Config, model: CompilerModel) -> tuple[nnx.GraphDef[Comp
 
 
 def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **settings: Any) -> MemoryCompiler:
-    """The acting compiler of a model under this configuration, on the devices where it acts."""
+    """Return the acting compiler of a model under this configuration, on the devices where it acts."""
     place = acting_placement(config)
     acting = move_model(model, place)
     return MemoryCompiler(
@@ -362,7 +362,7 @@ def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **set
 
 
 def move_model(model: Model, place: Placement) -> Model:
-    """The model with its arrays where `place` puts them: itself if they are there, else another module."""
+    """Return the model with its arrays where `place` puts them: itself if they are there, else another module."""
     graph, state = nnx.split(model)
     places = place.shardings(state, parameter_axes(model))
     if places is None or all(

@@ -116,13 +116,13 @@ def make_muon(schedule: optax.Schedule, weight_decay: float, max_grad_norm: floa
 
 
 def apply_gradients(optimizer: optax.GradientTransformation, state: TrainState, gradients: Params) -> TrainState:
-    """The state after one optimizer step."""
+    """Return the state after one optimizer step."""
     updates, new = optimizer.update(gradients, state.optimizer, state.trainable)
     return TrainState(optax.apply_updates(state.trainable, updates), new)
 
 
 def sft_optimizer(sft: SFTConfig) -> optax.GradientTransformation:
-    """The optimizer of a stage of supervised training, with its schedule."""
+    """Return the optimizer of a stage of supervised training, with its schedule."""
     schedule = cosine(sft.learning_rate, sft.learning_rate / 10, max(sft.steps, 1), warmup=sft.warmup)
     if sft.optimizer == "muon":
         return make_muon(schedule, sft.weight_decay, sft.max_grad_norm)

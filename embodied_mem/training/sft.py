@@ -137,7 +137,7 @@ def make_executor_step(
     places: Any = None,
     mesh: MeshConfig = ONE_DEVICE,
 ) -> functools.partial[tuple[TrainState, Metrics]]:
-    """A jitted (state, ExecutorBatch, key) -> (state, metrics) for the executor.
+    """Make a jitted (state, ExecutorBatch, key) -> (state, metrics) for the executor.
 
     Placeholders hold what `soft_stand_ins` gives. The loss is the cross-entropy of the action plus `prompt_weight`
     times that of the prompt's other tokens, which is what teaches a model from scratch to copy names from its context.
@@ -186,7 +186,7 @@ def make_executor_step(
 
 
 def make_below(graphdef: nnx.GraphDef[Decoder], frozen: Params, top: int) -> functools.partial[jax.Array]:
-    """A jitted (rows, references, key) -> [B, L, D], what enters the last `top` layers of an executor without its
+    """Make a jitted (rows, references, key) -> [B, L, D], what enters the last `top` layers of an executor without its
     adapters, of which these are graph and parameters."""
 
     @jax.jit
@@ -212,7 +212,7 @@ def soft_stand_ins(executor: Decoder, references: jax.Array, key: jax.Array) -> 
 
 
 def _jitted(step: Callable[..., Any], places: Any, state: int) -> Callable[..., Any]:
-    """The step compiled; its argument number `state` is used up, its memory becomes the new state's."""
+    """Return the step compiled; its argument number `state` is used up, its memory becomes the new state's."""
     options: dict[str, Any] = {} if places is None else {"out_shardings": (places, None)}
     jitted: Callable[..., Any] = jax.jit(step, donate_argnums=state, **options)
     return jitted
@@ -244,13 +244,13 @@ def embed_batch(decoder: Decoder, batch: Batch[jax.Array]) -> tuple[jax.Array, j
 
 
 def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
-    """The share of rows with a completion whose every token is the likeliest."""
+    """Return the share of rows with a completion whose every token is the likeliest."""
     right = (scores.log_probs >= scores.top_log_probs) | ~learned
     return masked_mean(right.all(1).astype(jnp.float32), learned.any(1))
 
 
 def num_tokens(batch: Batch[jax.Array]) -> jax.Array:
-    """The number of real tokens, without rows that only fill up the batch."""
+    """Return the number of real tokens, without rows that only fill up the batch."""
     return (batch.mask & batch.learned.any(1, keepdims=True)).sum()
 
 
@@ -264,7 +264,7 @@ def make_compiler_step(
     places: Any = None,
     mesh: MeshConfig = ONE_DEVICE,
 ) -> functools.partial[tuple[TrainState, Metrics]]:
-    """A jitted (state, executor_state, CompilerBatch, key) -> (state, metrics).
+    """Make a jitted (state, executor_state, CompilerBatch, key) -> (state, metrics).
 
     Args:
         graphdef: of `CompilerModel`.
@@ -414,7 +414,7 @@ def correct_in_rounds(
 def executor_training(
     run: Run, executor: Decoder, name: str, number: int, sft: SFTConfig, rounds: int = 1
 ) -> Callable[..., Decoder]:
-    """A function (samples, rounds done at its end = 1) -> the executor trained to there, in folder `name`.
+    """Make a function (samples, rounds done at its end = 1) -> the executor trained to there, in folder `name`.
 
     `number` tells the stage's randomness from that of others. The learning rate falls over all rounds.
     """
@@ -456,7 +456,7 @@ def executor_training(
 def compiler_training(
     run: Run, executor: Decoder, model: CompilerModel, name: str, number: int, sft: SFTConfig, rounds: int = 1
 ) -> Callable[..., CompilerModel]:
-    """A function (samples, rounds done at its end = 1) -> the compiler trained to there, the executor frozen."""
+    """Make a function (samples, rounds done at its end = 1) -> the compiler trained to there, the executor frozen."""
     config, tokenizer, place, axes = run.config, run.tokenizer, run.place, parameter_axes(model)
     readers = (
         picture_reader(config, "compiler", model.decoder, tokenizer),

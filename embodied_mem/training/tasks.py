@@ -66,7 +66,7 @@ class TrainingTasks:
 
 
 def make_tasks(config: Config) -> TrainingTasks:
-    """The tasks of the world that `config.world` names, or of every world of this package.
+    """Return the tasks of the world that `config.world` names, or of every world of this package.
 
     Raises:
         DataNotFoundError: a split that is not installed.
@@ -121,17 +121,17 @@ def make_tasks(config: Config) -> TrainingTasks:
 
 
 def shown(envs: Any, world: WorldConfig) -> Any:
-    """The environments with pictures drawn of their texts, where the world is to have them."""
+    """Return the environments with pictures drawn of their texts, where the world is to have them."""
     return DrawnEnvs(envs) if world.drawn else envs
 
 
 def follower_of(sources: Sequence[TaskSource]) -> Any:
-    """What carries out guidance by rule; None for tasks of several worlds, or of one that has nothing such."""
+    """Return what carries out guidance by rule; None for tasks of several worlds, or of one that has nothing such."""
     return sources[0].follower() if len(sources) == 1 and hasattr(sources[0], "follower") else None
 
 
 def task_key_of(sources: Sequence[TaskSource]) -> Callable[[str], str]:
-    """What identifies a task of these worlds: what each makes of an id, one after the other."""
+    """Return what identifies a task of these worlds: what each makes of an id, one after the other."""
     return lambda task_id: functools.reduce(lambda key, source: source.task_key(key), sources, task_id)
 
 
@@ -143,7 +143,7 @@ def sources_of(world: WorldConfig, seed: int) -> list[TaskSource]:
 
 
 def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> MemoryBank:
-    """The bank stored at `path`, or else played anew and, with a path, stored there.
+    """Return the bank stored at `path`, or else played anew and, with a path, stored there.
 
     Raises:
         InvalidInputError: `path` is a folder, or a file that holds no bank.

@@ -118,11 +118,11 @@ class RulePreprocessor:
     """Step summaries and queries by rules."""
 
     def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """As `Preprocessor.summarise`."""
+        """Implement `Preprocessor.summarise`."""
         return f"{action}: {' '.join(observation.split())}"
 
     def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """The goal: it names all that rules would ask about, and does not change, so that retrieval is cheap."""
+        """Return the goal: it names all that rules would ask about, and does not change, so that retrieval is cheap."""
         return goal
 
 
@@ -167,7 +167,7 @@ class PlannerCriticAgent(Agent):
     def for_world(
         cls, world: str, config: PlannerCriticConfig | None = None, memory: LifelongMemory | None = None, **parts: Any
     ) -> PlannerCriticAgent:
-        """The agent for a world, by its rules: `parts` replace what the world's card names as its agent."""
+        """Return the agent for a world, by its rules: `parts` replace what the world's card names as its agent."""
         config = config or PlannerCriticConfig()
         return cls(config, memory, **{**load(world, "agent")(config), **parts})
 
@@ -179,7 +179,7 @@ class PlannerCriticAgent(Agent):
     # One task.
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """As `Agent.reset`."""
+        """Implement `Agent.reset`."""
         commands = info.get("admissible_commands", ())
         self._first = self.begin(info.get("task_id", ""), goal, observation, commands, info.get("images", ()))
         self._begun = True
@@ -210,7 +210,7 @@ class PlannerCriticAgent(Agent):
         return self._decide()
 
     def act(self, observation: str, info: Mapping[str, Any] | None = None) -> str | None:
-        """The next command, None for `COMPLETE`; `observation` answers the last one.
+        """Return the next command, None for `COMPLETE`; `observation` answers the last one.
 
         After `reset` the first is the one decided there.
         """
@@ -232,7 +232,7 @@ class PlannerCriticAgent(Agent):
         self.record.memory_s += time.perf_counter() - start
 
     def explained(self) -> dict[str, Any]:
-        """As `Agent.explained`."""
+        """Implement `Agent.explained`."""
         objections = self.record.objections
         # `record.steps` counts this command, an objection those before it.
         objected = bool(objections) and objections[-1][0] == self.record.steps - 1
@@ -300,7 +300,7 @@ class PlannerCriticAgent(Agent):
         return step.command
 
     def _look(self, retrieve: bool, known: Situation | None = None, objection: str = "") -> Situation:
-        """The situation now; what `known` has is not read again."""
+        """Return the situation now; what `known` has is not read again."""
         start = time.perf_counter()
         beliefs = known.beliefs if known is not None else self._rules.beliefs(self.memory, self._working)
         found: Recollection | None = known.recollection if known is not None else None

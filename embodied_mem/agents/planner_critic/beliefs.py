@@ -32,12 +32,12 @@ Refused = Counter[tuple[str, str, str]]
 
 
 def in_home(name: str, observation: str) -> str:
-    """The first text of a task, told to an agent that knows in which home it is."""
+    """Return the first text of a task, told to an agent that knows in which home it is."""
     return f"Home: {name}.\n{observation}"
 
 
 def home_told(observation: str) -> str:
-    """The home that `in_home` names; empty where none is told."""
+    """Return the home that `in_home` names; empty where none is told."""
     found = _HOME.match(observation)
     return found[1] if found else ""
 
@@ -92,7 +92,7 @@ class WorkingMemory:
     unseen: str = ""
 
     def failed(self, is_refusal: bool) -> bool:
-        """Whether the last step had no effect: as its status says; if that is not known, as its text does."""
+        """Return whether the last step had no effect: as its status says; if that is not known, as its text does."""
         return is_refusal if self.status in (None, "unknown") else self.status == "failure"
 
     def refuse(self, command: str) -> None:
@@ -134,7 +134,7 @@ class Beliefs:
         return self.at == place
 
     def times_refused(self, command: str) -> int:
-        """How often a command had no effect here and with this in the hand."""
+        """Return how often a command had no effect here and with this in the hand."""
         return self.refused[command, self.at, self.held]
 
     def recall(self, memory: LifelongMemory, kinds: Iterable[str]) -> list[Sighting]:
@@ -150,14 +150,14 @@ class Beliefs:
         return found
 
     def copy(self) -> Self:
-        """A copy to imagine in."""
+        """Make a copy to imagine in."""
         return dataclasses.replace(
             self, things=dict(self.things), searched=set(self.searched), closed=set(self.closed),
             opened=set(self.opened), marks={thing: set(marks) for thing, marks in self.marks.items()},
         )  # fmt: skip
 
     def describe(self) -> str:
-        """The beliefs in words, for models: what is known, and nothing of what is not."""
+        """Return the beliefs in words, for models: what is known, and nothing of what is not."""
         lines = [f"You are at {self.at}."] if self.at else []
         lines += [f"You hold {self.held}."] if self.held else []
         lines += [f"{thing} is at {place}." for thing, place in self.things.items()]

@@ -34,7 +34,7 @@ _MAX_SUMMARIES = 8
 
 
 def plan_schema(skills: Sequence[Skill], max_steps: int) -> dict[str, Any]:
-    """What a plan of these skills looks like as JSON: each step has a skill and its arguments by name."""
+    """Return what a plan of these skills looks like as JSON: each step has a skill and its arguments by name."""
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     steps = [
         {
@@ -107,7 +107,7 @@ class _Asking:
 
 
 def describe(situation: Situation, step: PlanStep | None = None) -> str:
-    """A situation in words, as planner and critic read it."""
+    """Render a situation in words, as planner and critic read it."""
     found = situation.recollection
     known = situation.beliefs.describe()
     parts = [
@@ -145,7 +145,7 @@ class ChatPlanner(_Asking):
         self._schema = plan_schema(skills, max_steps)
 
     def plan(self, situation: Situation) -> Plan:
-        """As `Planner.plan`; the step `look` if the model has no usable answer.
+        """Implement `Planner.plan`; the step `look` if the model has no usable answer.
 
         Raises:
             ChatError: a budget is used up, or this is the last of `MAX_UNUSABLE_PLANS` unusable answers in a row.
@@ -165,7 +165,7 @@ class ChatPlanner(_Asking):
         return Plan(tuple(steps), steps[0].why)
 
     def _names(self, commands: Sequence[str]) -> list[str]:
-        """What skills take as arguments, in a list of actions; RoboMemory B.1 gives agents all objects so."""
+        """Return what skills take as arguments, in a list of actions; RoboMemory B.1 gives agents all objects so."""
         calls = [read_command(tuple(self._skills.values()), command) for command in commands]
         return list(dict.fromkeys(name for call in calls if call is not None for name in call.arguments.values()))
 
@@ -189,7 +189,7 @@ class ChatCritic(_Asking):
         super().__init__(model, max_tokens)
 
     def review(self, step: PlanStep, situation: Situation) -> str:
-        """As `Critic.review`; consent if the model has no usable answer."""
+        """Implement `Critic.review`; consent if the model has no usable answer."""
         messages = _messages(prompt(_PACKAGE, "critic"), describe(situation, step), situation.images)
         value = self._ask(
             lambda: complete_json(self._model, messages, VERDICT_SCHEMA, name="verdict", max_tokens=self._max_tokens),
@@ -210,13 +210,13 @@ class ChatPreprocessor(_Asking):
         super().__init__(model, max_tokens)
 
     def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """As `Preprocessor.summarise`; the texts themselves if the model has no usable answer."""
+        """Implement `Preprocessor.summarise`; the texts themselves if the model has no usable answer."""
         return (
             self._line("summarise", (goal, action, observation), images) or f"{action}: {' '.join(observation.split())}"
         )
 
     def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """As `Preprocessor.query`; with the goal in front, which says what it is about."""
+        """Implement `Preprocessor.query`; with the goal in front, which says what it is about."""
         return f"{goal} {self._line('query', (goal, action, observation), images)}".strip()
 
     def _line(self, name: str, turn: tuple[str, str, str], images: Sequence[Picture]) -> str:

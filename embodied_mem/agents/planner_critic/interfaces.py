@@ -73,7 +73,7 @@ class WorldRules(Protocol):
         ...
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:
-        """What is the case now."""
+        """Return what is the case now."""
         ...
 
 
@@ -81,7 +81,7 @@ class Planner(Protocol):
     """Makes plans."""
 
     def plan(self, situation: Situation) -> Plan:
-        """A plan of at least one step from here on."""
+        """Make a plan of at least one step from here on."""
         ...
 
 
@@ -99,9 +99,9 @@ class Preprocessor(Protocol):
     """Turns what was seen into what memory stores and is asked."""
 
     def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """One line about the step just done."""
+        """Return one line about the step just done."""
         ...
 
     def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """What to ask long-term memory now."""
+        """Return what to ask long-term memory now."""
         ...

@@ -63,7 +63,7 @@ def plan_untried(
     *,
     retries: bool = True,
 ) -> Plan | None:
-    """The plan of the likeliest reading that was not tried; of the likeliest of all when every one was.
+    """Return the plan of the likeliest reading that was not tried; of the likeliest of all when every one was.
 
     Args:
         readings: of the goal, the likeliest first.

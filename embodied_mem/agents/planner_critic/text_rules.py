@@ -28,19 +28,19 @@ class TextRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> WorkingMemory:
-        """As `WorldRules.begin`."""
+        """Implement `WorldRules.begin`."""
         memory.begin_task(task_id, goal, observation)
         return WorkingMemory(goal, observation, (), [], began=memory.time, recent=[observation])
 
     def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
-        """As `WorldRules.note`."""
+        """Implement `WorldRules.note`."""
         if working.failed(self._reader.read(observation).refused):
             working.refuse(step.command)
         working.keep(observation)
         memory.observe(step.command, observation, outcome=working.status, images=working.images)
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:
-        """As `WorldRules.beliefs`: what the last answers say, and what spatial memory knows of the agent itself."""
+        """Implement `WorldRules.beliefs`: what the last answers say, and what spatial memory knows of the agent."""
         now = Beliefs(refused=working.refused)
         for text in working.recent:
             now.note(self._reader.read(text))

@@ -37,7 +37,7 @@ class Robot(Protocol):
     skills: Sequence[Skill]
 
     def observe(self) -> Outcome:
-        """What is perceived now, without doing anything."""
+        """Return what is perceived now, without doing anything."""
         ...
 
     def execute(self, skill: str, arguments: Mapping[str, str]) -> Outcome:

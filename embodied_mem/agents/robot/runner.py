@@ -179,7 +179,7 @@ class Runner:
         return Outcome("unknown", ""), self.limits.max_retries
 
     def _call(self, call: Callable[[], Outcome], what: str) -> Executed:
-        """One call of the robot in a thread of its own, made again after a `RobotError`."""
+        """Call the robot in a thread of its own, again after a `RobotError`."""
         for tries in range(1, self.limits.max_retries + 2):
             result: concurrent.futures.Future[Outcome] = concurrent.futures.Future()
             threading.Thread(target=_into, args=(result, call), daemon=True).start()

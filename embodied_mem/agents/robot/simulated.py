@@ -128,18 +128,18 @@ class SimulatedRobot:
         self._take_in(observations, info)
 
     def observe(self) -> Outcome:
-        """As `Robot.observe`: the last answer, which holds until something is done."""
+        """Implement `Robot.observe`: the last answer, which holds until something is done."""
         if self._blind:
             self._blind -= 1
             return Outcome("unknown")
         return Outcome("success", self._text)
 
     def cancel(self) -> None:
-        """As `Robot.cancel`."""
+        """Implement `Robot.cancel`."""
         self.clock.interrupt()
 
     def execute(self, skill: str, arguments: Mapping[str, str]) -> Outcome:
-        """As `Robot.execute`."""
+        """Implement `Robot.execute`."""
         self._blind = 0
         luck = self._rng.random(4)  # always as many, so that one chance does not move the others
         self.worked.append(False)

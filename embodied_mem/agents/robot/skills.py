@@ -75,7 +75,7 @@ class Skill:
         )
 
     def command(self, arguments: Mapping[str, str]) -> str:
-        """The command that asks for it.
+        """Return the command that asks for it.
 
         Raises:
             InvalidInputError: other arguments than the skill's.
@@ -91,7 +91,7 @@ class Skill:
         return None if found is None else found.groupdict()
 
     def render(self) -> str:
-        """One line for a prompt."""
+        """Return one line for a prompt."""
         shown = {argument: argument for argument in self.arguments}
         needs = (
             f" Needs: {'; '.join(need.format(**shown) for need in self.preconditions)}." if self.preconditions else ""
@@ -104,7 +104,7 @@ TASK_COMPLETE = Skill("task_complete", (), "Ends the task: all that it asks for 
 
 
 def read_command(skills: Sequence[Skill], command: str) -> Call | None:
-    """The skill that a command asks for, the first that fits; None if there is none."""
+    """Return the skill that a command asks for, the first that fits; None if there is none."""
     for skill in skills:
         if (arguments := skill.read(command)) is not None:
             return Call(skill.name, arguments)
@@ -112,7 +112,7 @@ def read_command(skills: Sequence[Skill], command: str) -> Call | None:
 
 
 def checked_skills(skills: Sequence[Skill]) -> tuple[Skill, ...]:
-    """The skills.
+    """Return the skills.
 
     Raises:
         InvalidInputError: there is none, or two have one name.

@@ -141,12 +141,12 @@ class ChatTeacher:
         self.statistics = statistics if statistics is not None else TeacherStatistics()
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
-        """The lesson of the first step."""
+        """Return the lesson of the first step."""
         self._view = start_view(goal, first_observation, experiences)
         return self._lesson()
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
-        """The lesson after `action` was answered with `observation`."""
+        """Return the lesson after `action` was answered with `observation`."""
         self._view.turns.append((action, observation))
         self._view.state = state
         return self._lesson()
@@ -154,11 +154,11 @@ class ChatTeacher:
     def mislead(
         self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
     ) -> tuple[Lesson, str]:
-        """As `Noise.mislead`."""
+        """Implement `Noise.mislead`."""
         return self._noise.mislead(lesson, action, observation, room, random) if self._noise else (lesson, action)
 
     def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
-        """As `Noise.imagined_answer`."""
+        """Implement `Noise.imagined_answer`."""
         return self._noise.imagined_answer(observation, thing, random) if self._noise else ""
 
     def __deepcopy__(self, memo: dict[int, object]) -> ChatTeacher:

@@ -114,7 +114,7 @@ def own_episodes(
 
 
 def delivery_in_training(config: Config, compiler: MemoryCompiler) -> Delivery:
-    """How a compiler plays its own episodes: as it reads, so without a Brief State if it never saw one."""
+    """Return how a compiler plays its own episodes: as it reads, so without a Brief State if it never saw one."""
     return make_delivery("compiled_no_brief" if config.data.no_brief == 1 else "compiled", compiler)
 
 
@@ -160,7 +160,7 @@ class _Player:
     config: Config
 
     def commands(self, tasks: Sequence[int], samples: Sequence[Sample]) -> Sequence[str]:
-        """As `play_teacher` asks for."""
+        """Return the commands as `play_teacher` asks for them."""
         prompts = [
             sample.executor_text(
                 memory=self.formats[task] == "static",
@@ -176,7 +176,7 @@ class _Player:
 
 
 def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> list[int]:
-    """The `count` tasks of a round, all if there are fewer: the next ones of a permutation, again and again."""
+    """Return the `count` tasks of a round, all if there are fewer: the next ones of a permutation, again and again."""
     count = min(count, num_tasks)
     order = np.random.default_rng(key).permutation(num_tasks)
     taken: list[int] = order.take(range(number * count, (number + 1) * count), mode="wrap").tolist()

@@ -48,7 +48,7 @@ _FORMATS = {"none": 0.3, "static": 0.25, "compiled": 0.3, "compiled_text": 0.15}
 
 
 def input_formats(without_memory: bool = False) -> tuple[list[str], list[float]]:
-    """The executor's input formats and their shares in its training; without memory there is one."""
+    """Return the executor's input formats and their shares in its training; without memory there is one."""
     return (["none"], [1.0]) if without_memory else (list(_FORMATS), list(_FORMATS.values()))
 
 
@@ -93,7 +93,7 @@ class SampleSource(Protocol):
     """Gives the samples of a world that is recorded rather than played in training; its card names it as `samples`."""
 
     def __call__(self, config: Config, folder: pathlib.Path, say: Callable[[str], None]) -> list[Sample]:
-        """The samples of a run.
+        """Return the samples of a run.
 
         Args:
             config: of the run.
@@ -224,7 +224,7 @@ class _TaughtRow:
         self.samples.append(sample if self._memory is None else dataclasses.replace(sample, memory=self._memory))
 
     def slip(self, command: str, detour: float, info: Mapping[str, Any]) -> str:
-        """The command to give for `command`, sometimes another; sometimes the lesson gets a false belief."""
+        """Return the command to give for `command`, sometimes another; sometimes the lesson gets a false belief."""
         random, commands = self._random, info["admissible_commands"][self.row.index]
         if random.random() < detour:
             pool = self._earlier if random.random() < REFUSED else commands
@@ -252,7 +252,7 @@ class _TaughtRow:
 
 
 def sample_of(view: View, lesson: Lesson, plain_action: str = "") -> Sample:
-    """The step that `view` stands at, with what the teacher says of it."""
+    """Return the step that `view` stands at, with what the teacher says of it."""
     return Sample(
         compile_prompt(view),
         compile_prompt(view, brief=False),

@@ -36,7 +36,7 @@ class Games:
     bank: MemoryBank
 
     def seen(self, number: int) -> BankView:
-        """The bank as training shows it in pass or round `number`: under the settings of `config.data.banks`."""
+        """Return the bank as training shows it in pass or round `number`: under the settings of `config.data.banks`."""
         config = self.config
         settings, memory = config.data.banks or ("committed",), config.memory
         return BankView(
@@ -49,12 +49,12 @@ class Games:
         return RecalledTexts(config.data.methods, self.bank, config.seed, config.memory.numbered)
 
     def recall(self, number: int) -> Callable[[View, int], str] | None:
-        """What stands in the executor's prompt for the experiences in pass or round `number`, where
+        """Return what stands in the executor's prompt for the experiences in pass or round `number`, where
         `config.data.methods` names some."""
         return functools.partial(self._recalled, number=number) if self.config.data.methods else None
 
     def lessons(self) -> TeacherData:
-        """What the teacher's passes over all games give."""
+        """Return what the teacher's passes over all games give."""
         config, data, total = self.config, self.config.data, TeacherData([], [], 0)
         num_games = self.tasks.num_train * data.passes
         with Progress("teacher", num_games, unit="game", silent=not is_first()) as progress:

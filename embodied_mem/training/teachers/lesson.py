@@ -66,11 +66,11 @@ class Teacher(Noise, Protocol):
     """Labels the steps of one episode; a new object, or `begin`, per episode."""
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
-        """The lesson of the first step."""
+        """Return the lesson of the first step."""
         ...
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
-        """The lesson after `action`, which need not be the last lesson's, was answered with `observation`.
+        """Return the lesson after `action`, which need not be the last lesson's, was answered with `observation`.
 
         `state` is the Brief State as it stands, the last lesson's or a compiler's own.
         """
@@ -120,9 +120,9 @@ class TaskSource(Protocol):
         ...
 
     def teacher(self, kinds: Sequence[str] | None = None) -> Teacher:
-        """A teacher of an episode; imagined answers are of `kinds`, None for this world's own."""
+        """Make a teacher of an episode; imagined answers are of `kinds`, None for this world's own."""
         ...
 
     def task_key(self, task_id: str) -> str:
-        """What identifies a task whose experiences must not be shown to who plays it."""
+        """Return what identifies a task whose experiences must not be shown to who plays it."""
         ...

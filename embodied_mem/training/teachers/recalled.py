@@ -46,7 +46,7 @@ class RecalledTexts:
         self._delivery = functools.cache(self._observed)
 
     def __call__(self, view: View, task: int, *, number: int) -> str:
-        """The text for an episode that begins with `view`; `task` is its index, `number` that of the pass."""
+        """Return the text for an episode that begins with `view`; `task` is its index, `number` that of the pass."""
         random = np.random.default_rng((self._seed, 10, number, task))
         if random.random() < 0.5:
             return render_experiences(view.experiences)
