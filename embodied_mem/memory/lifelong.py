@@ -416,8 +416,8 @@ class LifelongMemory:
             for name in given:
                 for do, one in self._modules[name].done() if name in self._last_events else ():
                     rows[_DID[do]][one.id] = one
-        stored, merged, ended = (tuple(found.values()) for found in rows.values())
-        return WriteReceipt(stored, merged, ended, outcome, tuple(refused))
+        new, again, past = (tuple(its.values()) for its in rows.values())
+        return WriteReceipt(new, again, past, outcome, tuple(refused))
 
     def end_task(self, won: bool) -> None:
         """Finish the task; episodic and semantic memory learn from it.
