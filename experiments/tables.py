@@ -19,10 +19,13 @@ from baseline_tables import BASELINES
 from embodied_mem.evaluation.report import read_result, versus
 from embodied_mem.evaluation.tables import difference, markdown, percent, rate
 from embodied_mem.registry import load
-from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED, captions_table, encoders_table, joined_table
 from registered import register_all
 from speed_tables import drop_in_table, graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
 from study_tables import STUDIES, grpo_table, training_seeds_table
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+
+from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED, captions_table, encoders_table, joined_table
 
 register_all()
 

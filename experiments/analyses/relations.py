@@ -20,13 +20,13 @@ from typing import Any
 from embodied_mem.evaluation.intervals import success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.progress import Progress
-from experiments.solvers.embodiedbench import AGENTS, play, remember
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
 from experiments.registered import register_all
 from experiments.solvers.eb_habitat.benchmark import BENCHMARK
 from experiments.solvers.eb_habitat.relations import drawn, wordings
+from experiments.solvers.embodiedbench import AGENTS, play, remember
 
 register_all()
 

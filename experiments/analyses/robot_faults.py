@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import pathlib
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,6 +32,9 @@ from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load
 from embodied_mem.worlds.alfworld.generator import generate
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+
 from experiments.solvers.embodiedbench import AGENTS
 
 ROLES = Roles(take="take", put="put", open="open", go="go_to")
