@@ -3,8 +3,8 @@
     python experiments/analyses/soft_budget.py --weights experiments/weights/habits \\
         --result experiments/results/soft_budget.json
 
-writes the result, and beside it a picture of the same name, `.png`. It prints the verdict in words and ends with one
-JSON line. Stopped and given again, it goes on with the half that it was in.
+writes the result, prints the verdict in words and ends with one JSON line. Stopped and given again, it goes on with the
+half that it was in.
 
 A hint budget of B lets the first B tokens of the guidance through; `full` lets all. A soft token takes a position of
 the executor's prompt as a token of text does, so there are two comparisons. "Same budget" takes soft tokens away and
@@ -38,7 +38,7 @@ GAIN, SWAP_COST = 0.10, 0.20
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
-    """Plays, compares, draws."""
+    """Plays and compares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--weights", default="experiments/weights/habits", help="folder with config.json and weights")
@@ -57,7 +57,6 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     from embodied_mem.evaluation.report import write_result
 
     write_result(options.result, report)
-    draw(options.result.with_suffix(".png"), rows)
     print(found["text"])
     print(json.dumps({"rows": rows, "verdict": found}))
     return report
@@ -122,7 +121,7 @@ def rows_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def curves(played: Mapping[str, Mapping[str, Any]], budgets: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
-    """The points of the figure: of `text` and `both` by budget, and of what stands beside them at budget 0."""
+    """The points: of `text` and `both` by budget, and of what stands beside them at budget 0."""
     steps: list[int | None] = [0, *budgets, None]
 
     def point(name: str, budget: int | None) -> dict[str, Any]:
@@ -187,43 +186,6 @@ def verdict(compared: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "alone": alone, "swap": swap, "adds_at_equal_tokens": adding, "adds_at_same_budget": at_same,
         "works": bool(alone and swap and adding), "text": "\n".join(text),
     }  # fmt: skip
-
-
-def draw(path: pathlib.Path, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Success with 95 % intervals against executor tokens per step; beside a point stands its hint budget."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
-    for key, label, colour in (("text", "text only", "tab:blue"), ("both", "soft tokens and text", "tab:red")):
-        _points(axis, rows[key], label, colour, "o-")
-        names: dict[tuple[float, float], list[str]] = {}
-        for point in rows[key]:
-            name = "full" if point["budget"] is None else str(point["budget"])
-            names.setdefault((point["tokens"], 100 * point["success"]), []).append(name)
-        for place, same in names.items():
-            axis.annotate(", ".join(same), place, (4, 4), textcoords="offset points", size=8)
-    _points(axis, rows["text_at_equal_tokens"], "text, as many tokens more", "tab:blue", "x")
-    for point, colour in zip(rows["controls"], ("black", "tab:green", "tab:purple", "tab:orange")):
-        _points(axis, [point], point["row"].replace("compiled soft=only+", "soft only: "), colour, "s")
-    axis.set(xlabel="executor tokens per step", ylabel="success, %", title="number beside a point: tokens of guidance")
-    axis.set_ylim(bottom=0)
-    axis.legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-
-
-def _points(axis: Any, points: Sequence[Mapping[str, Any]], label: str, colour: str, style: str) -> None:
-    success = np.asarray([point["success"] for point in points])
-    low, high = np.asarray([point["interval"] for point in points]).reshape(-1, 2).T
-    bars = 100 * np.stack([np.maximum(success - low, 0), np.maximum(high - success, 0)])
-    axis.errorbar(
-        [point["tokens"] for point in points], 100 * success, bars, fmt=style, color=colour, label=label,
-        capsize=2, markersize=4, linewidth=1,
-    )  # fmt: skip
 
 
 if __name__ == "__main__":

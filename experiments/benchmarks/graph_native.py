@@ -1,8 +1,8 @@
 """The suite `graph` of bench.py: the native graph beside a bare adjacency list, by size, degree and number of hops.
 
-Builds csrc/bench/graph.cpp, which says what is measured, runs it, and reads what Google Benchmark writes. Adds to the
-result a picture of latency against the number of nodes, beside it and of the same name. `rows` has one object for each
-benchmark and graph; times are microseconds, `ratio` is the median of the native side by that of the bare one.
+Builds csrc/bench/graph.cpp, which says what is measured, runs it, and reads what Google Benchmark writes. `rows` has
+one object for each benchmark and graph; times are microseconds, `ratio` is the median of the native side by that of the
+bare one.
 `update_k2_ratio` has it once more for a whole round, by graph; `peak_mb` is the program's memory at most.
 
 `--graph-repeats 3` runs the program three times: then a row has the medians, and the spread of the ratio.
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def bench_graph(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the measurements of the suite, and draws them beside `args.output`."""
+    """Returns the measurements of the suite."""
     if args.graph_repeats < 1:
         raise InvalidInputError(f"--graph-repeats: expected >= 1, got {args.graph_repeats}")
     program = build()
@@ -53,8 +53,6 @@ def bench_graph(args: argparse.Namespace) -> dict[str, Any]:
             raise InternalError(f"{program} ended with status {status}:\n{said}")
     rows = read(files)
     print(table(rows))
-    if not draw(args.output.with_suffix(".png"), rows):
-        print("no picture: it needs more than one number of nodes", file=sys.stderr)
     rounds = [row for row in rows if row["benchmark"] == "update_k2"]
     return {
         "rows": rows,
@@ -137,45 +135,3 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         figures = "".join(f" {row[counter]:11.2f}" if counter in row else f" {'-':>11}" for counter in COUNTERS)
         lines.append(f"{row['nodes']:9} {row['degree']:6} {hops:>2}  {row['benchmark']:15}{figures}")
     return "\n".join(lines)
-
-
-def draw(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> bool:
-    """Draws latency against nodes into a PNG file, one panel per benchmark; False with fewer than two sizes."""
-    if len({row["nodes"] for row in rows}) < 2:
-        return False
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MissingDependencyError("the picture needs matplotlib; pip install embodied_mem[train]") from error
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    panels = {
-        "update": ("update", None),
-        "update, 2 hops": ("update_k2", None),
-        **{f"extraction, {hops} hop{'s' * (hops > 1)}": ("khop", hops) for hops in (1, 2, 3)},
-    }
-    figure, axes = plt.subplots(1, len(panels), figsize=(3.2 * len(panels), 3.4), sharey=True)
-    for axis, (title, (benchmark, hops)) in zip(axes, panels.items()):
-        chosen = [row for row in rows if row["benchmark"] == benchmark and row.get("hops") == hops]
-        for degree, colour in zip(sorted({row["degree"] for row in chosen}), ("tab:blue", "tab:orange")):
-            points = [row for row in chosen if row["degree"] == degree]
-            nodes = [row["nodes"] for row in points]
-            for counter, name, style in (
-                ("p50_us", "native p50", "o-"),
-                ("p99_us", "native p99", "o:"),
-                ("bare_p50_us", "bare p50", "x--"),
-            ):
-                label = f"{name}, degree {degree}"
-                axis.plot(nodes, [row[counter] for row in points], style, color=colour, label=label, markersize=4)
-        axis.set(title=title, xlabel="nodes", xscale="log", yscale="log")
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("latency [us]")
-    handles, labels = max((axis.get_legend_handles_labels() for axis in axes), key=lambda found: len(found[1]))
-    figure.legend(handles, labels, loc="lower center", ncols=6, fontsize="small", frameon=False)
-    figure.tight_layout(rect=(0, 0.08, 1, 1))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    return True

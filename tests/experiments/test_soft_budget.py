@@ -1,9 +1,9 @@
-"""The budget study: what is compared with what, the verdict, and the picture."""
+"""The budget study: what is compared with what, and the verdict."""
 
 import numpy as np
 import pytest
 
-from experiments.analyses.soft_budget import comparisons, curves, draw, verdict
+from experiments.analyses.soft_budget import comparisons, curves, verdict
 
 BUDGETS = (4, 8)
 SHARES = {
@@ -57,11 +57,9 @@ def test_the_verdict_is_the_studys(changed, works, adds):
     assert found["text"].endswith("works." if works else "does not meet the criterion.")
 
 
-def test_the_picture_has_every_point(tmp_path):
+def test_the_curves_have_every_point():
     rows = curves(played(), BUDGETS)
     assert [point["budget"] for point in rows["both"]] == [0, 4, 8, None]
     assert [point["row"] for point in rows["text_at_equal_tokens"]] == [
         f"compiled_text hint_tokens={count}" for count in (16, 20, 24)
     ]
-    draw(tmp_path / "soft_budget.png", rows)
-    assert (tmp_path / "soft_budget.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
