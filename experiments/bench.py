@@ -40,11 +40,11 @@ from typing import Any
 import numpy as np
 
 import embodied_mem
+from analyses import alfworld_original
 from embodied_mem.atomic_file import write_text
 from embodied_mem.evaluation.report import commit, processor
 from embodied_mem.progress import counted
 from embodied_mem.worlds.alfworld import env as alfworld
-from embodied_mem.worlds.alfworld import reference as alfworld_original
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NUM_ENVS = 16

@@ -37,7 +37,10 @@ PLACES = {
         "benchmark": "solvers.eb_habitat.benchmark:BENCHMARK",
     },
     "memento": {"benchmark": "solvers.memento.benchmark:BENCHMARK"},
-    "scienceworld": {"benchmark": "solvers.scienceworld.benchmark:BENCHMARK"},
+    "scienceworld": {
+        "samples": "solvers.scienceworld.samples:recorded_samples",
+        "benchmark": "solvers.scienceworld.benchmark:BENCHMARK",
+    },
     "deliveries": {"memgen": "baselines.memgen:woven_memory"},
 }
 """Group, or world -> name, or part -> place in this folder."""

@@ -41,8 +41,7 @@ WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may impo
     (r"(__init__|simulator_program)", 1, "never"),
     (r"(skills|agent/.*)", 5, "never"),
     (
-        r"(tasks|samples|recordings|teacher"
-        r"|wording/(errand_teacher|procedure_teacher|teacher|teacher_noise|taught_player|follower))",
+        r"(tasks|wording/(procedure_teacher|teacher|teacher_noise|follower))",
         6,
         "in functions",
     ),

@@ -39,13 +39,11 @@ class DrawnEnvs:
         self._at = [""] * envs.num_envs
 
     def reset(self, *, options: dict[str, Any]) -> tuple[Sequence[str], dict[str, Any]]:
-        """As the environment's own."""
         observations, info = self._envs.reset(options=options)
         self._places, self._at = [names_in(text) for text in observations], [""] * self.num_envs
         return observations, {**info, "images": self._drawn(observations)}
 
     def step(self, actions: Sequence[str]) -> tuple[Any, ...]:
-        """As the environment's own."""
         observations, *signals, info = self._envs.step(actions)
         for row, text in enumerate(observations):
             if found := _REACHED.search(text):

@@ -23,11 +23,12 @@ import shlex
 import sys
 import time
 
+import alfworld_original
+
 from embodied_mem.atomic_file import write_text
 from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.report import commit
 from embodied_mem.worlds.alfworld import env as alfworld
-from embodied_mem.worlds.alfworld import reference as alfworld_original
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPERT_SHARES = (0.2, 0.5, 0.9)

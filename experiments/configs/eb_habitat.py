@@ -1,7 +1,7 @@
 """EB-Habitat's training side, in ALFWorld's wording: the small models from scratch, chosen on held-out layouts.
 
-The episodes are few, so eight more are made in the layout of each (`worlds/eb_habitat/generator.py`); the teacher plays
-every one four times, with other detours each time. Score the weights on the subsets:
+The episodes are few, so eight more are made in the layout of each (`solvers/eb_habitat/generator.py`); the teacher
+plays every one four times, with other detours each time. Score the weights on the subsets:
 
     python experiments/evaluate.py --config=eb_habitat --agents --deliveries none static compiled --weights RUN/weights
 

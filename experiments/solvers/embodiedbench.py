@@ -204,7 +204,6 @@ class PlannerBenchmark:
     def evaluate(
         self, config: PlannerConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
-        """As `Benchmark.evaluate`."""
         started = time.perf_counter()
         facts = manifest(config=chosen_by(config), planner="rules", note=NOTE)
         if config.revisit:
@@ -240,7 +239,6 @@ class PlannerBenchmark:
         return table(report["subsets"], self.published)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """As `Benchmark.line`."""
         rows = next(report[key] for key in ("subsets", "revisited_home", "repeated_trials") if key in report)
         return {"world": self.world, "subsets": rows}
 

@@ -13,7 +13,6 @@ from embodied_mem.envs.mixed_env import MixedEnvs
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.worlds.alfworld.generator import generate
-from embodied_mem.worlds.alfworld.wording.errand_teacher import ErrandTeacher
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 from embodied_mem.worlds.alfworld.wording.teacher_noise import household_kinds
@@ -22,6 +21,7 @@ from experiments.configs import load
 from experiments.solvers.eb_habitat.kinds import KINDS
 from experiments.solvers.eb_habitat.tasks import apartment_order
 from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter
+from experiments.solvers.errands import ErrandTeacher
 from tests.worlds.eb_habitat.eb_habitat_home import episode
 
 

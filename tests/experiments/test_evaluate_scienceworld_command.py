@@ -10,11 +10,11 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of as read_episodes
-from embodied_mem.worlds.scienceworld.narration import Outcome
-from embodied_mem.worlds.scienceworld.recordings import spread
 from experiments.evaluate import main
 from experiments.solvers.scienceworld import benchmark
 from experiments.solvers.scienceworld.benchmark import episodes_of, rows_of, table
+from experiments.solvers.scienceworld.narration import Outcome
+from experiments.solvers.scienceworld.recordings import spread
 
 needs_simulator = pytest.mark.skipif(
     importlib.util.find_spec("scienceworld") is None

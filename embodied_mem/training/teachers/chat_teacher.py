@@ -154,11 +154,9 @@ class ChatTeacher:
     def mislead(
         self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
     ) -> tuple[Lesson, str]:
-        """Implement `Noise.mislead`."""
         return self._noise.mislead(lesson, action, observation, room, random) if self._noise else (lesson, action)
 
     def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
-        """Implement `Noise.imagined_answer`."""
         return self._noise.imagined_answer(observation, thing, random) if self._noise else ""
 
     def __deepcopy__(self, memo: dict[int, object]) -> ChatTeacher:

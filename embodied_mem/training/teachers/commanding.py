@@ -32,21 +32,17 @@ class Commanding:
         self._teacher = teacher
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
-        """Implement `Teacher.begin`."""
         return _commanded(self._teacher.begin(goal, first_observation, experiences))
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
-        """Implement `Teacher.next`."""
         return _commanded(self._teacher.next(action, observation, state))
 
     def mislead(
         self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
     ) -> tuple[Lesson, str]:
-        """Implement `Noise.mislead`."""
         return self._teacher.mislead(lesson, action, observation, room, random)
 
     def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
-        """Implement `Noise.imagined_answer`."""
         return self._teacher.imagined_answer(observation, thing, random)
 
 

@@ -183,20 +183,17 @@ class AlfworldBenchmark:
     def evaluate(
         self, config: AlfworldConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
-        """As `Benchmark.evaluate`."""
         if config.agents:
             return play_agents(config, result)
         return play_deliveries(config, models or Models(config.weights), result)
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """As `Benchmark.table`."""
         if "deliveries" in report:
             return rows_table(report["deliveries"])
         count, source, steps = (report[key] for key in ("num_tasks", "tasks", "max_steps"))
         return f"{task_sequence.table(report['agents'])}\n\n{count} tasks ({source}), at most {steps} steps."
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """As `Benchmark.line`."""
         shown = ("deliveries", "num_tasks", "seeds") if "deliveries" in report else ("agents", "num_tasks", "seed")
         return {key: report[key] for key in shown}
 

@@ -76,7 +76,6 @@ class AlfworldTasks:
         self._world, self._seed = world, seed
 
     def sides(self) -> tuple[list[Any], list[Any]]:
-        """As `TaskSource.sides`."""
         world = self._world
         return (
             games_of(world.train, world.num_train, "train", world, self._seed),
@@ -84,7 +83,6 @@ class AlfworldTasks:
         )
 
     def experiences(self) -> list[Any]:
-        """As `TaskSource.experiences`."""
         return self._remembered(self._world.homes, held_out=True)
 
     def training_experiences(self) -> list[Any]:
@@ -101,11 +99,9 @@ class AlfworldTasks:
         return [game for era in eras for game in _generated(count, "train", self._world, self._seed, held_out, era)]
 
     def follower(self) -> Follower:
-        """As `TaskSource.follower`."""
         return Follower(self._world.grammar)
 
     def envs(self, tasks: Sequence[Any], num_envs: int, max_steps: int | None = None) -> Any:
-        """As `TaskSource.envs`."""
         world = self._world
         return envs.make(
             "alfworld", tasks=tasks, num_envs=num_envs, seed=self._seed, max_steps=max_steps or world.max_steps,
@@ -113,7 +109,6 @@ class AlfworldTasks:
         )  # fmt: skip
 
     def teacher(self, kinds: Sequence[str] | None = None) -> RuleTeacher:
-        """As `TaskSource.teacher`."""
         settings = statistics_order, self._world.grammar, kinds or self.kinds
         if self._world.procedures:
             return ProcedureTeacher(*settings)
@@ -127,5 +122,4 @@ class AlfworldTasks:
         return ProcedureTeacher(statistics_order, self._world.grammar, self.kinds, meaning=meaning)
 
     def task_key(self, task_id: str) -> str:
-        """As `TaskSource.task_key`."""
         return trial_key(task_id)

@@ -8,6 +8,5 @@ WORLD = World(
     data="The simulator and all its tasks come with the package, and Java with another: "
     'pip install "embodied_mem[scienceworld]".',
     native=False,
-    instruction="embodied_mem.worlds.scienceworld.narration:executor_instruction",
-    samples="embodied_mem.worlds.scienceworld.samples:recorded_samples",
+    instruction="embodied_mem.worlds.scienceworld.env:executor_instruction",
 )

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from embodied_mem.envs.checks import MAX_THREADS, checked_count, checked_path, checked_text, listed_tasks
 from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.prompt_files import prompt
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, SPLITS, Simulator, game_names, official_variations
 from embodied_mem.worlds.scienceworld.subgoals import SubgoalProgress, Subgoals, load_subgoals
 
@@ -214,3 +215,8 @@ def _task_list(tasks: Tasks) -> list[Task]:
             )
         listed.append(task)
     return listed
+
+
+def executor_instruction(grammar: str = "") -> str:
+    """Return what a published model is told before it acts; `grammar` has no meaning here."""
+    return prompt(__package__, "executor")

@@ -47,7 +47,6 @@ class HiddenThings:
         return texts, info
 
     def step(self, actions: Sequence[str], /) -> tuple[Any, Any, Any, Any, Any]:
-        """As `NativeVectorEnv.step`."""
         answers = self._envs.step([self._usable(i, action) for i, action in enumerate(actions)])
         for i, text in enumerate(answers[0]):
             self._look(i, text)

@@ -90,7 +90,6 @@ class EbAlfredPlanner:
         self._retries = retries
 
     def plan(self, situation: Situation) -> Plan:
-        """As `Planner.plan`."""
         scene = situation.beliefs_of(EbAlfredBeliefs)
         order = functools.partial(_search_order, situation, scene)
         while (meant := scene.working.meant) is not None and meant.condition is not None:
@@ -429,7 +428,6 @@ class EbAlfredCritic(RuleCritic[EbAlfredBeliefs]):
     beliefs = EbAlfredBeliefs
 
     def objection(self, need: tuple[str, ...], now: EbAlfredBeliefs) -> str:
-        """As `RuleCritic.objection`."""
         match need:
             case ("visible", name):
                 alike = class_of(name) if class_of(name).endswith("Sliced") else ""

@@ -20,8 +20,8 @@ from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers.household import read_observation
 from embodied_mem.memory.readers.reading import class_of
-from embodied_mem.worlds.alfworld.wording.text_adapter import SUCCESS
 
+from ..alfworld_adapter import SUCCESS
 from .hidden import HIDDEN
 from .instruction import Goal, understand
 from .kinds import BASINS, DOORS, MOVABLE, RECEPTACLES
@@ -167,7 +167,6 @@ class EbAlfredRules:
         return working
 
     def note(self, memory: LifelongMemory, working: AlfredWorking, step: PlanStep, observation: str) -> None:
-        """As `WorldRules.note`."""
         held, at = working.before
         text = sentences(observation)
         working.look(observation)
@@ -192,7 +191,6 @@ class EbAlfredRules:
         memory.observe(step.command, text, outcome=working.status)
 
     def beliefs(self, memory: LifelongMemory, working: AlfredWorking) -> EbAlfredBeliefs:
-        """As `WorldRules.beliefs`."""
         scene = EbAlfredBeliefs(working, refused=working.refused, searched=set(working.looked))
         now = read_observation(working.recent[-1])
         scene.view = {name for fact in now.facts for name in (fact[0], fact[2]) if fact[1] in ("in", "on", "in room")}

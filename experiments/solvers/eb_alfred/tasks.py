@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from embodied_mem.worlds.alfworld.wording.errand_teacher import ErrandTasks, held_out
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher_noise import household_kinds
 from embodied_mem.worlds.eb_alfred.env import load_tasks
 
+from ..errands import ErrandTasks, held_out
 from .text_adapter import EbAlfredTextAdapter
 
 _TRIAL = re.compile(r"trial_T\w+")
@@ -32,7 +32,6 @@ class EbAlfredTasks(ErrandTasks):
     adapter, order, kinds = EbAlfredTextAdapter, statistics_order, household_kinds()
 
     def sides(self) -> tuple[list[Any], list[Any]]:
-        """As `TaskSource.sides`."""
         return training_sides()
 
     def task_key(self, task_id: str) -> str:

@@ -22,9 +22,9 @@ from typing import Any
 
 from embodied_mem.memory.readers.reading import class_of
 from embodied_mem.worlds.alfworld.wording.text import CHANGES, Command, render_goal, task_of
-from embodied_mem.worlds.alfworld.wording.text_adapter import AdapterRow, AlfworldTextAdapter
 from embodied_mem.worlds.eb_alfred.env import MAX_STEPS
 
+from ..alfworld_adapter import AdapterRow, AlfworldTextAdapter
 from .instruction import Goal, understand
 from .kinds import BASINS, MOVABLE, RECEPTACLES, TOOLS, actions_of_change
 from .view import read_view

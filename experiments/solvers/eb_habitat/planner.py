@@ -48,7 +48,6 @@ class EbHabitatPlanner:
         self._retries = retries
 
     def plan(self, situation: Situation) -> Plan:
-        """As `Planner.plan`."""
         now = situation.beliefs_of(EbHabitatBeliefs)
         order, remembered = _search_order(situation), _remembered(situation)
         while (meant := now.working.meant).condition is not None:
@@ -277,7 +276,6 @@ class EbHabitatCritic(RuleCritic[EbHabitatBeliefs]):
     beliefs = EbHabitatBeliefs
 
     def objection(self, need: tuple[str, ...], now: EbHabitatBeliefs) -> str:
-        """As `RuleCritic.objection`."""
         match need:
             case ("holding", kind):
                 return "" if now.held == kind else f"no {kind} is in the hand"

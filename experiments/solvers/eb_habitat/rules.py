@@ -18,8 +18,8 @@ from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers.household import read_observation
 from embodied_mem.memory.readers.reading import class_of
-from embodied_mem.worlds.alfworld.wording.text_adapter import SUCCESS
 
+from ..alfworld_adapter import SUCCESS
 from .instruction import Goal, understand
 from .kinds import DOORS
 from .layout import Layout
@@ -137,7 +137,6 @@ class EbHabitatRules:
         return HabitatWorking(goal, observation, places, [], began=memory.time, kinds=kinds, meant=meant, home=home)
 
     def note(self, memory: LifelongMemory, working: HabitatWorking, step: PlanStep, observation: str) -> None:
-        """As `WorldRules.note`."""
         text = sentences(observation, working.receptacles)
         if working.failed(not observation.startswith(SUCCESS)):
             working.refuse(step.command)
@@ -153,7 +152,6 @@ class EbHabitatRules:
         memory.observe(step.command, text, outcome=working.status)
 
     def beliefs(self, memory: LifelongMemory, working: HabitatWorking) -> EbHabitatBeliefs:
-        """As `WorldRules.beliefs`."""
         now = EbHabitatBeliefs(working, refused=working.refused)
         for text in working.recent:
             now.note(read_observation(text))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from embodied_mem.worlds.alfworld.wording.errand_teacher import ErrandTasks, held_out
 from embodied_mem.worlds.alfworld.wording.text import type_of
-from embodied_mem.worlds.eb_habitat.generator import PER_LAYOUT, generate, training_records
 
+from ..errands import ErrandTasks, held_out
+from .generator import PER_LAYOUT, generate, training_records
 from .kinds import KINDS, PLACES
 from .text_adapter import EbHabitatTextAdapter
 
@@ -35,5 +35,4 @@ class EbHabitatTasks(ErrandTasks):
     adapter, order, kinds = EbHabitatTextAdapter, apartment_order, tuple(KINDS)
 
     def sides(self) -> tuple[list[Any], list[Any]]:
-        """As `TaskSource.sides`."""
         return training_sides()

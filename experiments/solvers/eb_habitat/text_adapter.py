@@ -18,12 +18,12 @@ import re
 from collections import Counter
 from typing import Any
 
-from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, render_errands
 from embodied_mem.worlds.alfworld.wording.text import Command, type_of
-from embodied_mem.worlds.alfworld.wording.text_adapter import AdapterRow, AlfworldTextAdapter
 from embodied_mem.worlds.eb_habitat.engine import ACTIONS
 from embodied_mem.worlds.eb_habitat.env import MAX_STEPS
 
+from ..alfworld_adapter import AdapterRow, AlfworldTextAdapter
+from ..errands import Errands, Move, render_errands
 from . import instruction as words
 from .kinds import DOORS, KINDS, PLACES, SPOKEN
 from .layout import Layout

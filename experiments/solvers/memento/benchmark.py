@@ -425,7 +425,6 @@ class MementoBenchmark:
     def evaluate(
         self, config: MementoConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
-        """As `Benchmark.evaluate`."""
         started = time.perf_counter()
         others = config.tables if config.agents == ("planner",) else ()
         with Progress("tables", 1 + len(others), unit="table") as progress, open_trace(config.trace) as trace:
@@ -455,14 +454,12 @@ class MementoBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """As `Benchmark.table`."""
         parts = [f"Embedder: {report['embedder']}", tables.stage_table(report["stages"])]
         parts.append(tables.published_table(report["stages"]))
         parts += [table(report) for name, table in tables.TABLES.items() if name in report]
         return "\n\n".join(parts)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """As `Benchmark.line`."""
         return dict(report["line"])
 
 

@@ -57,7 +57,6 @@ class MemoryPlanner:
     def begin(
         self, instruction: str, observation: str, memories: Sequence[Trace] = (), profile: UserProfile | None = None
     ) -> None:
-        """As `HouseholdAgent.begin`."""
         self.view = HouseView(observation, instruction)
         self.words = PlaceWords(self.view)
         asked = read_instruction(instruction, self.words)
@@ -86,7 +85,6 @@ class MemoryPlanner:
         return with_carries(unified(moves))
 
     def act(self, observation: str) -> Reply:
-        """As `HouseholdAgent.act`."""
         if self._action:
             self._reach.take(self._action, observation)
             self._learn(self.view.observe(self._action, observation))

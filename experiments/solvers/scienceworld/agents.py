@@ -21,9 +21,9 @@ import re
 from collections.abc import Callable, Generator
 
 from embodied_mem.agents.agent import CommandGenerator
-from embodied_mem.worlds.scienceworld.gold_paths import DOOR, MOVED, Memories, adapt, room_of, substitutions
 
 from .goal_words import GoalPlayer
+from .gold_paths import DOOR, MOVED, Memories, adapt, room_of, substitutions
 from .planner import PlannerCritic
 
 Player = Generator[str, str, None]
@@ -44,7 +44,6 @@ class Explorer(CommandGenerator):
         """Make one; it remembers nothing, whatever it is given."""
 
     def play(self, goal: str, text: str) -> Player:
-        """As `CommandGenerator.play`."""
         wanted = [name for name in _FOCUS.findall(goal) if name.lower() not in _CALLED]
         if found := _SUBSTANCE.search(goal):
             wanted.insert(0, found[1])
@@ -87,7 +86,6 @@ class Repeater(CommandGenerator):
         self._memories = memories
 
     def play(self, goal: str, text: str) -> Player:
-        """As `CommandGenerator.play`."""
         self._following = ""
         for memory in self._memories.retrieve(goal)[:1]:
             self._following = memory.title
@@ -96,7 +94,6 @@ class Repeater(CommandGenerator):
                 yield adapt(command, replaced)
 
     def explained(self) -> dict[str, object]:
-        """As `Agent.explained`."""
         return {"following": self._following}
 
 

@@ -33,13 +33,13 @@ from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import markdown, percent, rate
 from embodied_mem.progress import Progress
-from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator, game_names, official_variations
-from embodied_mem.worlds.scienceworld.narration import BriefScienceWorld, Outcome, PathBank, outcome_of
-from embodied_mem.worlds.scienceworld.recordings import spread
 from experiments.solvers.embodiedbench import cost_cells
 
 from .agents import AGENTS, NO_MEMORY, OWN
+from .gold_paths import GoldPath, Memories
+from .narration import BriefScienceWorld, Outcome, PathBank, outcome_of
+from .recordings import spread
 
 if TYPE_CHECKING:
     from embodied_mem.agents.rollout import Trajectory
@@ -145,11 +145,9 @@ class ScienceWorldBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """As `Benchmark.table`."""
         return table(report["agents"])
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """As `Benchmark.line`."""
         shown = {
             name: {key: value for key, value in row.items() if key != "score_by_task"}
             for name, row in report["agents"].items()

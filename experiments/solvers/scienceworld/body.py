@@ -15,9 +15,9 @@ import re
 from collections.abc import Generator, Sequence
 
 from embodied_mem.agents.agent import CommandGenerator
-from embodied_mem.worlds.scienceworld.gold_paths import DOOR, FAILED, MOVED, ROOM, Memories
 
 from .evidence import Evidence
+from .gold_paths import DOOR, FAILED, MOVED, ROOM, Memories
 
 _CLOSED = re.compile(r"The ([a-z ]+) door is closed|(?<![a-z ])([a-z ]+) \(that is closed\)")
 _PICKED = re.compile(r"You move the (.{1,80}) to the inventory")

@@ -14,7 +14,7 @@ import collections
 import re
 from collections.abc import Sequence
 
-from embodied_mem.worlds.scienceworld.gold_paths import GoldPath
+from .gold_paths import GoldPath
 
 _CONDITION = re.compile(
     r"If [^.]{,150}?(above|below|electrically conductive|electrically nonconductive)(?: (-?[\d.]+) degrees celsius)?, "

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 
-from embodied_mem.worlds.scienceworld.gold_paths import Device
-
 from .body import MAX_ROOMS, Doing, Saying
+from .gold_paths import Device
 from .planner import THINGS, PlannerCritic
 
 _FOCUS = re.compile(r"focus on (?:the |a )?([A-Za-z' -]{1,100}?)(?= and\b|[.,]|$)", re.IGNORECASE)
@@ -36,7 +35,6 @@ class GoalPlayer(PlannerCritic):
     """A planner-critic that does what a description says where no memory of the kind was won."""
 
     def play(self, goal: str, text: str) -> Saying:
-        """As `CommandGenerator.play`."""
         if self._memories.retrieve(goal):
             yield from super().play(goal, text)
             return

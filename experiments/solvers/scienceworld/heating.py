@@ -11,9 +11,8 @@ import dataclasses
 import itertools
 from collections.abc import Generator, Iterator, Sequence
 
-from embodied_mem.worlds.scienceworld.gold_paths import MEASURED, PLACED, Device, Step
-
 from .body import Asking, Body, Doing, Saying
+from .gold_paths import MEASURED, PLACED, Device, Step
 
 MAX_WAITS = 4
 """Waits, of ten iterations each, for something to happen in one device."""

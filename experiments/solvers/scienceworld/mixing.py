@@ -6,10 +6,9 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from embodied_mem.worlds.scienceworld.gold_paths import Step, mixture
-
 from .body import Asking, Body, Doing
 from .evidence import bare
+from .gold_paths import Step, mixture
 
 _HELD_IN = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?) \(containing (?:an? )?([^()]+)\)")
 _EMPTY = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*) \(containing nothing\)")

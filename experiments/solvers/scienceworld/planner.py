@@ -15,7 +15,9 @@ import itertools
 import re
 from collections.abc import Generator, Mapping, Sequence
 
-from embodied_mem.worlds.scienceworld.gold_paths import (
+from .body import Asking, Doing, Saying
+from .evidence import bare
+from .gold_paths import (
     FAILED,
     PLACED,
     GoldPath,
@@ -27,9 +29,6 @@ from embodied_mem.worlds.scienceworld.gold_paths import (
     steps_of,
     substitutions,
 )
-
-from .body import Asking, Doing, Saying
-from .evidence import bare
 from .heating import Heater
 from .mixing import Mixer
 
@@ -82,7 +81,6 @@ class PlannerCritic(Mixer, Heater):
             yield from self._again()
 
     def explained(self) -> dict[str, object]:
-        """As `Agent.explained`."""
         plan = self._plan.split("; ") if self._plan else []
         return {"plan": plan, "following": self._following, "objection": self._repairing}
 

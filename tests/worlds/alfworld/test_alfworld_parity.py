@@ -13,7 +13,7 @@ import random
 import pytest
 
 from embodied_mem.worlds.alfworld import env as alfworld
-from embodied_mem.worlds.alfworld import reference as alfworld_original
+from experiments.analyses import alfworld_original
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.worlds.alfworld import reference
 from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, get_environment
 from embodied_mem.worlds.alfworld.compat.games import renumbered
 from embodied_mem.worlds.alfworld.engine import Env, Game
 from embodied_mem.worlds.alfworld.env import TASK_TYPES
+from experiments.analyses import alfworld_original
 
 LIMIT = 6
 
@@ -73,7 +73,7 @@ def test_batches_are_the_originals(folder, config, batch_size):
     """Same games in the same order, texts, scores, dones, infos and their types, to the limit and beyond."""
     commands_of = _walkthroughs(folder)
     rng = random.Random(0)
-    with reference.memoised():  # before the processes start
+    with alfworld_original.memoised():  # before the processes start
         theirs = _original()(config, "train").init_env(batch_size)
         ours = AlfredTWEnv(config, "train").init_env(batch_size)
         num_won = 0
@@ -169,7 +169,7 @@ def test_the_originals_own_evaluation_gives_the_same(config):
     spec = importlib.util.spec_from_file_location("evaluate_dqn", folder / "eval" / "evaluate_dqn.py")
     code = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(code)
-    with reference.memoised():
+    with alfworld_original.memoised():
         theirs, ours = (
             code.evaluate_dqn(cls(config, "eval_in_distribution").init_env(2), _Agent(), 2)
             for cls in (_original(), get_environment("AlfredTWEnv"))
@@ -204,7 +204,7 @@ def test_experts_win_every_game(config, expert_type):
 def test_the_originals_expert_plan_has_the_same_type(config):
     """The plan is not compared: the original's follows rules of thumb that fail in some games, ours fails in none."""
     config["general"]["training_method"] = "dagger"
-    with reference.memoised():
+    with alfworld_original.memoised():
         theirs, ours = (cls(config).init_env(1) for cls in (_original(), AlfredTWEnv))
         for envs in (theirs, ours):
             _, infos = envs.reset()

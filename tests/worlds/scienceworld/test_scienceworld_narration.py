@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Step
-from embodied_mem.worlds.scienceworld.narration import MAX_LINES, Narrator, PathBank, lines_of, things_of
+from experiments.solvers.scienceworld.gold_paths import GoldPath, Step
+from experiments.solvers.scienceworld.narration import MAX_LINES, Narrator, PathBank, lines_of, things_of
 
 KITCHEN = (
     "This room is called the kitchen. In it, you see: \n"

@@ -18,10 +18,10 @@ from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.compiler.prompts import Shown
 from embodied_mem.training import bundle, sft
 from embodied_mem.worlds.scienceworld import jvm as scienceworld_jvm
-from embodied_mem.worlds.scienceworld.narration import BriefScienceWorld, Outcome, PathBank, experience_of
-from embodied_mem.worlds.scienceworld.recordings import Recording, bisected, record, record_all, training_pairs
-from embodied_mem.worlds.scienceworld.samples import align, positions, samples_of, solution_of
 from experiments import train
+from experiments.solvers.scienceworld.narration import BriefScienceWorld, Outcome, PathBank, experience_of
+from experiments.solvers.scienceworld.recordings import Recording, bisected, record, record_all, training_pairs
+from experiments.solvers.scienceworld.samples import align, positions, samples_of, solution_of
 
 pytestmark = pytest.mark.slow
 
@@ -224,7 +224,7 @@ class Taught:
 
 @pytest.mark.parametrize("name", ["none", "compiled"])
 def test_what_is_taught_is_what_is_asked_when_playing(name, monkeypatch):
-    monkeypatch.setattr("embodied_mem.worlds.scienceworld.samples.FALSE_NOW", 0.0)
+    monkeypatch.setattr("experiments.solvers.scienceworld.samples.FALSE_NOW", 0.0)
     recordings = [recorded(0, 0.0), recorded(1, 0.0)]
     compiler = Taught(samples_of(recordings, draws=1, seed=0))
     delivery = CompiledMemory(compiler) if name == "compiled" else make_delivery(name)

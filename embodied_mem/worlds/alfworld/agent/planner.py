@@ -43,7 +43,6 @@ class SymbolicPlanner:
         self._grammar, self._max_steps = grammar, max_steps
 
     def plan(self, situation: Situation) -> Plan:
-        """As `Planner.plan`."""
         imagined = _Imagined(parse_goal(situation.goal), situation, self._grammar)
         steps = foreseen(imagined.next, self._max_steps)
         if not steps:  # by all that is known the task is done, and it is not: something known is wrong

@@ -58,13 +58,11 @@ class AlfworldRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> WorkingMemory:
-        """As `WorldRules.begin`."""
         memory.begin_task(task_id, goal, observation)
         receptacles = tuple(parse_room(observation))
         return WorkingMemory(goal, observation, receptacles, [], began=memory.time, kinds=kinds_of(goal))
 
     def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
-        """As `WorldRules.note`."""
         command, status = parse_command(step.command), working.status
         reading = read_observation(observation)
         failed = working.failed(is_refusal(observation))
@@ -85,7 +83,6 @@ class AlfworldRules:
         memory.observe(step.command, observation, outcome=status)
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> AlfworldBeliefs:
-        """As `WorldRules.beliefs`."""
         return beliefs_of(memory, working, working.kinds)
 
 

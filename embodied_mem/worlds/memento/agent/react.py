@@ -54,7 +54,6 @@ class ReActAgent:
     def begin(
         self, instruction: str, observation: str, memories: Sequence[Trace] = (), profile: UserProfile | None = None
     ) -> None:
-        """As `HouseholdAgent.begin`."""
         parts = []
         shown = memories[: self._max_examples]
         if shown:

@@ -6,7 +6,7 @@ import pytest
 
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 from embodied_mem.worlds.alfworld.wording.text import parse_goal, parse_observation, parse_room
-from embodied_mem.worlds.alfworld.wording.text_adapter import NOTHING
+from experiments.solvers.alfworld_adapter import NOTHING
 from experiments.solvers.eb_alfred.instruction import understand
 from experiments.solvers.eb_alfred.text_adapter import EbAlfredTextAdapter, goal_sentence, spoken
 from tests.worlds.eb_alfred.eb_alfred_scene import kitchen_task, told

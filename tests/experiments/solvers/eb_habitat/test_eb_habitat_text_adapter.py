@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from embodied_mem.compiler.brief_state import Create, Delete, Fold, Update, apply_all
-from embodied_mem.worlds.alfworld.wording.errand_teacher import ErrandTeacher
-from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, parse_errands, render_errands
 from embodied_mem.worlds.alfworld.wording.text import parse_goal, parse_observation, parse_room
-from embodied_mem.worlds.alfworld.wording.text_adapter import NOTHING
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
+from experiments.solvers.alfworld_adapter import NOTHING
 from experiments.solvers.eb_habitat.instruction import understand
 from experiments.solvers.eb_habitat.tasks import apartment_order
 from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter, goal_sentence
+from experiments.solvers.errands import Errands, ErrandTeacher, Move, parse_errands, render_errands
 from tests.worlds.eb_habitat.eb_habitat_home import (
     EMPTY_HAND,
     FRIDGE,

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories, adapt, mixture, steps_of, substitutions
 from experiments.solvers.scienceworld.agents import AGENTS
 from experiments.solvers.scienceworld.evidence import Evidence
+from experiments.solvers.scienceworld.gold_paths import GoldPath, Memories, adapt, mixture, steps_of, substitutions
 
 MELT = (
     "Your task is to measure the melting point of {}, which is located around the {}. First, focus on the {}. "

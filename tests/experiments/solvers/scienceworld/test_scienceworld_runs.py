@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories
+from experiments.solvers.scienceworld.gold_paths import GoldPath, Memories
 from experiments.solvers.scienceworld.planner import PlannerCritic
 
 RUNS = json.loads(gzip.decompress(Path(__file__).with_name("critic_runs.json.gz").read_bytes()))

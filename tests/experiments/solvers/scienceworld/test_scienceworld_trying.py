@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from embodied_mem.worlds.scienceworld.gold_paths import (
+from experiments.solvers.scienceworld.goal_words import GoalPlayer
+from experiments.solvers.scienceworld.gold_paths import (
     Device,
     GoldPath,
     Memories,
@@ -13,7 +14,6 @@ from embodied_mem.worlds.scienceworld.gold_paths import (
     parts_of,
     spoken,
 )
-from experiments.solvers.scienceworld.goal_words import GoalPlayer
 from experiments.solvers.scienceworld.planner import PlannerCritic, opposite
 
 KITCHEN = "This room is called the kitchen. In it, you see: \n{}You also see:\n"

@@ -1,5 +1,7 @@
-"""The rule teacher for `errands`: several things with a place each, all things of a kind, doors, a place to go to.
+"""Errands: tasks that ALFWorld's sentences lack, their rule teacher, and what worlds taught so share.
 
+    parse_errands("put a plate in sofa from sink, then a cup in blacktable.").moves[1]   # Move("cup", "blacktable")
+    parse_errands("put a plate in sofa.")                                                # None: ALFWorld has it itself
     teacher = ErrandTeacher(search_order)         # ALFWorld's own task sentences are taught as by `RuleTeacher`
 
 Subgoals are `find X; put X in P` for every move that is left, the one whose thing is in the hand first, or the visit
@@ -10,22 +12,83 @@ things of the kind, after everything else, until the world ends the task, and al
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold
 from embodied_mem.memory import Experience
+from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.training.config import WorldConfig
-from embodied_mem.training.teachers.lesson import Lesson
-from embodied_mem.worlds.alfworld.wording.errands import Errands, Move, parse_errands
+from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.worlds.alfworld.wording.follower import Follower
 from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder
-from embodied_mem.worlds.alfworld.wording.taught_player import TaughtPlayer
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, remembered_places
 from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
-from embodied_mem.worlds.alfworld.wording.text import Percept, Task, type_of
-from embodied_mem.worlds.alfworld.wording.text_adapter import AlfworldTextAdapter
+from embodied_mem.worlds.alfworld.wording.text import Percept, Task, parse_room, type_of
+
+from .alfworld_adapter import AlfworldTextAdapter
+
+_MOVE = re.compile(r"(?P<article>an?|all) (?P<thing>[a-z]+) in (?P<place>[a-z]+)(?: from (?P<source>[a-z]+))?")
+_VISIT = re.compile(r"(?P<verb>go to|open|close) (?P<place>[a-z]+)")
+_THEN = ", then "
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Move:
+    """A thing to bring; types of things and places as in ALFWorld's texts.
+
+    Attributes:
+        thing: what.
+        place: where to.
+        source: where it is said to be; empty if that is not said.
+        all: whether all of the kind are meant.
+    """
+
+    thing: str
+    place: str
+    source: str = ""
+    all: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Errands:
+    """What a sentence asks for: moves in order, or one visit.
+
+    Attributes:
+        moves: what is to be brought; empty if there is a visit.
+        visit: "go to P", "open P" or "close P"; empty if there are moves.
+    """
+
+    moves: tuple[Move, ...] = ()
+    visit: str = ""
+
+
+def render_errands(errands: Errands) -> str:
+    """The sentence, with its full stop."""
+    if errands.visit:
+        return f"{errands.visit}."
+    parts = [
+        f"{'all' if m.all else 'a'} {m.thing} in {m.place}" + (f" from {m.source}" if m.source else "")
+        for m in errands.moves
+    ]
+    return f"put {_THEN.join(parts)}."
+
+
+def parse_errands(goal: str) -> Errands | None:
+    """What a sentence asks for; None if it is none of these, or one that ALFWorld has itself."""
+    text = " ".join(goal.lower().split()).removeprefix("your task is to: ").rstrip(".")
+    if _VISIT.fullmatch(text):
+        return Errands(visit=text)
+    parts = text.removeprefix("put ").split(_THEN)
+    found = [move for move in map(_MOVE.fullmatch, parts) if move]
+    if not text.startswith("put ") or len(found) < len(parts):
+        return None
+    moves = tuple(Move(m["thing"], m["place"], m["source"] or "", m["article"] == "all") for m in found)
+    return Errands(moves) if moves != (Move(moves[0].thing, moves[0].place),) else None
+
 
 _VISITS = ("go", "open", "close")
 
@@ -60,23 +123,18 @@ class ErrandTasks:
         """As a card's `tasks` are made."""
 
     def follower(self) -> Follower:
-        """As `TaskSource.follower`."""
         return Follower()
 
     def envs(self, tasks: Sequence[Any], num_envs: int, max_steps: int | None = None) -> AlfworldTextAdapter:
-        """As `TaskSource.envs`."""
         return self.adapter(tasks, num_envs, max_steps)
 
     def teacher(self, kinds: Sequence[str] | None = None) -> ErrandTeacher:
-        """As `TaskSource.teacher`."""
         return ErrandTeacher(type(self).order, kinds=kinds or self.kinds)
 
     def player(self) -> TaughtPlayer:
-        """As `TaskSource.player`."""
         return TaughtPlayer(lambda order: ErrandTeacher(order, kinds=self.kinds), type(self).order)
 
     def task_key(self, task_id: str) -> str:
-        """As `TaskSource.task_key`."""
         return task_id
 
 
@@ -180,3 +238,37 @@ def _task_of(move: Move) -> Task:
 def _entry(move: Move) -> str:
     """Return what the fact `placed` holds."""
     return f"{move.thing} in {move.place}"
+
+
+class TaughtPlayer:
+    """A `Player` of `experiments/baselines/player.py` that plays as a rule teacher without memory does.
+
+    Args:
+        make_teacher: gives a teacher that searches in this order.
+        order: in which things are looked for where nothing else is said.
+    """
+
+    def __init__(self, make_teacher: Callable[[SearchOrder], Teacher], order: SearchOrder):
+        self._make, self._default = make_teacher, order
+        self.order: list[str] = []
+
+    def reset(self, goal: str, first_observation: str, search_order: Sequence[str] | None = None) -> None:
+        thing, first = DEFAULT.goal_object(goal), dict.fromkeys(search_order or ())
+
+        def order(kind: str, places: Sequence[str]) -> list[str]:
+            ranked = self._default(kind, places)
+            ahead = [place for place in first if place in ranked] if kind == thing else []
+            return list(dict.fromkeys([*ahead, *ranked]))
+
+        self.order = order(thing, parse_room(first_observation))
+        self._teacher, self._given = self._make(order), ""
+        self._lesson = self._teacher.begin(goal, first_observation, ())
+
+    def act(self, observation: str) -> str:
+        if self._given:
+            self.observe(self._given, observation)
+        self._given = self._lesson.action
+        return self._given
+
+    def observe(self, command: str, observation: str) -> None:
+        self._lesson, self._given = self._teacher.next(command, observation, self._lesson.state), ""

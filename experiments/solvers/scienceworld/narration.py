@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
 from embodied_mem.envs.vector_env import Answers, Reset
-from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory import Experience
-from embodied_mem.worlds.scienceworld.gold_paths import (
+
+from .gold_paths import (
     MOVED,
     ROOM,
     GoldPath,
@@ -217,8 +217,3 @@ class BriefScienceWorld:
                 self.outcomes[row] = outcome_of(self._envs, info, row, self._steps)
         told = [narrator.tell(*said) for narrator, *said in zip(self._narrators, commands, texts)]
         return told, rewards, ended, cut, info
-
-
-def executor_instruction(grammar: str = "") -> str:
-    """What a published model is told before it acts; `grammar` has no meaning here."""
-    return prompt("embodied_mem.worlds.scienceworld", "executor")

@@ -23,7 +23,8 @@ import numpy as np
 
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.scienceworld import jvm
-from embodied_mem.worlds.scienceworld.gold_paths import DOOR, MOVED, room_of
+
+from .gold_paths import DOOR, MOVED, room_of
 
 HARMLESS = ("open ", "pick up ", "examine ", "look ", "activate ", "go to ", "use ")
 """Commands that may be given too early without spoiling the task."""

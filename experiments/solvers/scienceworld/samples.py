@@ -24,9 +24,10 @@ from embodied_mem.memory import Experience
 from embodied_mem.training.config import Config
 from embodied_mem.training.teachers.episodes import Sample, sample_of
 from embodied_mem.training.teachers.lesson import Lesson
-from embodied_mem.worlds.scienceworld.gold_paths import GoldPath, Memories, steps_of
-from embodied_mem.worlds.scienceworld.narration import Line, Narrator, PathExperience, experience_of, lines_of
-from embodied_mem.worlds.scienceworld.recordings import Recording, record_all, training_pairs
+
+from .gold_paths import GoldPath, Memories, steps_of
+from .narration import Line, Narrator, PathExperience, experience_of, lines_of
+from .recordings import Recording, record_all, training_pairs
 
 FALSE_NOW = 0.1
 """Share of the states whose `now` is another line nearby."""
