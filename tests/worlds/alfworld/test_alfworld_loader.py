@@ -9,6 +9,7 @@ import resource
 import time
 
 import pytest
+from mutations import mutated
 
 from embodied_mem.errors import GameFileError
 from embodied_mem.worlds.alfworld.env import TASK_TYPES, Env, Game
@@ -138,56 +139,23 @@ def test_mutated_files_are_refused_or_played(game_file):
     small = sorted(game_file.parents[2].glob("*/*/game.tw-pddl"), key=lambda path: path.stat().st_size)[0]
     original = small.read_bytes()
     start_of_problem = original.index(b'"pddl_problem"')
-    marks = [
-        b"(",
-        b")",
-        b'"',
-        b"\\",
-        b"{",
-        b"}",
-        b"-",
-        b"?",
-        b";",
-        b"\x00",
-        b"\xff",
-        b"9" * 400,
-        b"(and )",
-        b"\\u0000",
-        b"exists",
-    ]
+    words = [*map(str.encode, '()"\\{}-?;\x00'), b"\xff", b"9" * 400, b"(and )", b"\\u0000", b"exists"]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     games = refused = 0
     for i in range(NUM_MUTATED_FILES):
-        content = bytearray(original)
-        for _ in range(rng.randint(1, 3)):
-            # Most edits go to the problem: it is read last and has the most meanings.
-            at = rng.randrange(start_of_problem if rng.random() < 0.8 else 0, len(content))
-            kind = rng.randrange(6)
-            if kind == 0:
-                content[at] = rng.randrange(256)
-            elif kind == 1:
-                del content[at : at + rng.randint(1, 200)]
-            elif kind == 2:
-                other = rng.randrange(len(content))
-                content[at:at] = content[other : other + rng.randint(1, 200)]
-            elif kind == 3:
-                content[at:at] = rng.choice(marks) * rng.choice((1, 1, 2, 50))
-            elif kind == 4:
-                content[at : at + 20] = rng.randbytes(20)
-            elif rng.random() < 0.3:
-                del content[at:]
-            start_of_problem = min(start_of_problem, max(len(content) - 1, 0))
-            if not content:
-                break
+        # Most edits go to the problem: it is read last and has the most meanings.
+        start = start_of_problem if rng.random() < 0.8 else 0
+        content = original[:start] + mutated(original[start:], rng, words, longest=200)
+        if rng.random() < 0.1:
+            content = content[: rng.randrange(len(content))]
         try:
-            env = Env(Game.from_text(bytes(content), f"mutated {i}"))
+            env = Env(Game.from_text(content, f"mutated {i}"))
         except GameFileError as error:
             refused += str(error).startswith(f"mutated {i}: ")
         else:
             games += 1
             if games % 20 == 0:
                 assert env.step(env.admissible_commands[0]) != "Nothing happens."
-        start_of_problem = original.index(b'"pddl_problem"')
     assert games > 500
     assert games + refused == NUM_MUTATED_FILES
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200_000, "loading leaks memory"

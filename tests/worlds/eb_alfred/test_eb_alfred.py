@@ -7,6 +7,7 @@ import random
 
 import eb_alfred_scene as scene
 import pytest
+from mutations import mutated
 
 import embodied_mem
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
@@ -405,18 +406,7 @@ def test_mutated_files_are_refused_or_played():
     played = refused = 0
     for _ in range(NUM_MUTATED_FILES):
         which = rng.randrange(2)
-        text = bytearray(files[which])
-        for _ in range(rng.randint(1, 3)):
-            at = rng.randrange(len(text))
-            kind = rng.randrange(3)
-            if kind == 0:
-                text[at] = rng.randrange(256)
-            elif kind == 1:
-                del text[at : at + rng.randint(1, 30)]
-            else:
-                start = rng.randrange(len(text))
-                text[at:at] = text[start : start + rng.randint(1, 30)]
-        parts = [bytes(text) if i == which else files[i] for i in range(2)]
+        parts = [mutated(content, rng, longest=30) if i == which else content for i, content in enumerate(files)]
         try:
             task = Task.from_text(
                 parts[1], "ann_0.json", Catalog.from_text(parts[0], "floorplans.json"), scene.TRIAL, "x"

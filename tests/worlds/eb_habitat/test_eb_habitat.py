@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 
-import numpy as np
 import pytest
 from eb_habitat_home import EMPTY_HAND, FRIDGE, LEFT_DRAWER, PLACES, SINK, SOFA, TABLE, episode, placed, quantified
 
@@ -189,52 +187,6 @@ def test_satisfied_at_the_start_is_flagged_and_left_out(tmp_path):
     (tmp_path / "base.json").write_text(json.dumps({"episodes": [lucky]}))
     with pytest.raises(InvalidInputError, match="no task that is not satisfied"):
         embodied_mem.envs.make("eb_habitat", tasks="base", data=tmp_path)
-
-
-def play(envs, steps, seed):
-    rng = random.Random(seed)
-    record = []
-    envs.reset()
-    for _ in range(steps):
-        actions = [
-            rng.choice(ACTIONS) if rng.random() < 0.9 else rng.choice(("", "99", "hm")) for _ in range(envs.num_envs)
-        ]
-        observations, rewards, terminations, truncations, info = envs.step(actions)
-        record.append((observations, rewards.tolist(), terminations.tolist(), truncations.tolist()))
-        record.append({key: np.asarray(value, dtype=object).tolist() for key, value in info.items()})
-        mask = terminations | truncations
-        if mask.any():
-            envs.reset(options={"reset_mask": mask})
-    return record
-
-
-def test_results_do_not_depend_on_the_number_of_threads():
-    episodes = [episode(), episode(objects={"cup_0": TABLE, "cup_1": TABLE}, id="home/001")]
-    records = [play(make(*episodes, num_envs=13, seed=3, num_threads=n), 100, seed=1) for n in (1, 2, 5)]
-    assert records[0] == records[1] == records[2]
-    assert play(make(*episodes, num_envs=13, seed=4), 100, seed=1) != records[0]
-
-
-def test_snapshots_are_independent_and_portable():
-    envs = make(num_envs=2, seed=1, max_steps=6)
-    envs.reset()
-    for action in ("6", "pick up the cup"):
-        envs.step([action] * 2)
-    snapshot = envs.snapshot(1)
-    other = make(num_envs=1, seed=9, max_steps=6)
-    other.reset()
-    futures = []
-    for target in (envs, other, envs):
-        target.restore(0, snapshot)
-        future = []
-        for action in ("12", "place at the sofa", "0", "1"):
-            observations, *_, truncations, info = target.step([action] * target.num_envs)
-            future.append((observations[0], bool(truncations[0]), float(info["progress"][0])))
-        futures.append(future)
-    assert futures[0] == futures[1] == futures[2]
-    assert futures[0][1][2] == 1
-    with pytest.raises(InvalidInputError, match="another setting"):
-        make(reach="geometry").restore(0, snapshot)
 
 
 def test_a_reset_that_is_refused_changes_no_env():
