@@ -64,7 +64,8 @@ class AlfredTWEnv:
         train_eval: "train", "eval_in_distribution" or "eval_out_of_distribution".
 
     Attributes:
-        game_files: the files that are played, in the order in which the file system lists their folders.
+        game_files: the files that are played, in the order in which the file system lists their folders; with
+            `dataset.order: sorted`, a field of ours, in the order of their names, the same on every host.
         num_games: how many.
 
     Raises:
@@ -92,12 +93,21 @@ class AlfredTWEnv:
                 f"config: dataset.{folder_field}: no solvable game of {', '.join(sorted(types)) or 'no known type'} "
                 f"below {str(folder)!r}; `alfworld-download` fetches the games"
             )
+        order = self.config["dataset"].get("order", "walk")
+        if order not in ("walk", "sorted"):
+            raise InvalidInputError(f"config: dataset.order: expected walk or sorted, got {order!r}")
+        if order == "sorted":
+            games.sort()
         count = _field(self.config, "dataset", count_field)
         self.game_files = games[:count] if count > 0 else games
         self.num_games = len(self.game_files)
 
-    def init_env(self, batch_size: int) -> BatchEnv:
+    def init_env(self, batch_size: int, has_expert: bool = True) -> BatchEnv:
         """Return the env that plays `batch_size` games at a time.
+
+        Args:
+            batch_size: games at a time.
+            has_expert: False for no expert under `dagger` either.
 
         Raises:
             InvalidInputError: the training method is unknown, the expert, or `batch_size` is out of range.
@@ -108,7 +118,7 @@ class AlfredTWEnv:
         above = "rl" if method == "dqn" else "dagger"
         is_training = self.train_eval == "train"
         shuffles = is_training and _field(self.config, "env", "domain_randomization")
-        has_expert = is_training and method == "dagger"
+        has_expert = has_expert and is_training and method == "dagger"
         return BatchEnv(
             self.game_files,
             batch_size,

@@ -57,19 +57,25 @@ class BatchEnv:
         self._last: list[tuple[str, int, bool, dict[str, Any]]] = []
         self.seed(1234)
 
-    def seed(self, seed: int | None = None) -> list[int | None]:
-        """Shuffle the pool anew and start with its first game; the same seed, the original's order."""
-        self._order = _passes(len(self.gamefiles), np.random.RandomState(seed))
+    def seed(self, seed: int | Sequence[int] | None = None) -> list[int | None]:
+        """Shuffle the pool anew and start with its first game; the same seed, the original's order.
+
+        With a seed per game, int[B], each has an order of its own, as in an env of one game.
+        """
+        if isinstance(seed, Sequence):
+            self._orders = [_passes(len(self.gamefiles), np.random.RandomState(own)) for own in seed]
+            return list(seed)
+        self._orders = [_passes(len(self.gamefiles), np.random.RandomState(seed))] * self.batch_size
         return [seed]
 
     def skip(self, nb_games: int = 1) -> None:
         """Leave out the next games of the pool."""
         for _ in range(nb_games):
-            next(self._order)
+            next(self._orders[0])
 
     def reset(self) -> tuple[Texts, Infos]:
         """Start the next games and return `(observations, infos)`."""
-        games = [next(self._order) for _ in range(self.batch_size)]
+        games = [next(order) for order in self._orders]
         texts, info = self._envs.reset(options={"task_indices": games})
         self._last = []
         for i, (game, text) in enumerate(zip(games, texts)):

@@ -1,0 +1,152 @@
+"""ALFWorld for verl-agent and its relatives: their `build_alfworld_envs`, without Ray and without TextWorld.
+
+    # in agent_system/environments/env_manager.py; was: from ...env_package.alfworld import build_alfworld_envs
+    from embodied_mem.serve.verl_agent import build_alfworld_envs
+
+    envs = build_alfworld_envs("config_tw.yaml", seed=0, env_num=16, group_n=8)
+    texts, images, infos = envs.reset()
+    texts, images, rewards, dones, infos = envs.step([commands[0] for commands in envs.get_admissible_commands])
+
+The original starts `env_num * group_n` processes with an env each. Here one native env plays all games on threads.
+
+Needs `pip install pyyaml`, which verl-agent has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError
+from embodied_mem.worlds.alfworld.compat import get_environment
+
+WON_REWARD = 10.0
+
+Infos = list[dict[str, Any]]
+
+
+class AlfworldEnvs:
+    """Games of ALFWorld side by side, in groups that play the same game.
+
+    Env i plays the games of the split in the order of `RandomState(seed + i // group_n).shuffle`, so the `group_n` envs
+    of a group start the same game at each `reset`. No expert advises, whatever `general.training_method` says.
+
+    Args:
+        alf_config_path: ALFWorld's configuration in YAML, such as verl-agent's `config_tw.yaml`.
+        seed: of the first group.
+        env_num: groups.
+        group_n: envs of a group.
+        resources_per_worker: unused, since there are no workers.
+        is_train: plays the split `train`; else the one of `env_kwargs["eval_dataset"]`.
+        env_kwargs: `eval_dataset`, "eval_in_distribution" (default) or "eval_out_of_distribution"; `order`, "sorted"
+            for the same games on every host, or "walk" (default) for the file system's order, as the original.
+
+    Attributes:
+        num_processes: number of envs, B = env_num * group_n.
+        group_n: envs of a group.
+        multi_modal: False.
+        games_hash: SHA-256 of the list of game files below the split's folder, in hex; equal hashes and seeds play
+            equal games.
+
+    Raises:
+        DataNotFoundError: there is no configuration, or no game.
+        InvalidInputError: an argument or a field of the configuration is out of range.
+    """
+
+    multi_modal = False
+
+    def __init__(
+        self,
+        alf_config_path: str | os.PathLike[str],
+        seed: int,
+        env_num: int,
+        group_n: int,
+        resources_per_worker: Mapping[str, Any] | None = None,
+        is_train: bool = True,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ):
+        kwargs = dict(env_kwargs or {})
+        split = "train" if is_train else kwargs.get("eval_dataset", "eval_in_distribution")
+        config = _read_config(alf_config_path)
+        if "order" in kwargs:
+            config["dataset"] = {**config.get("dataset", {}), "order": kwargs["order"]}
+        games = get_environment(config["env"]["type"])(config, train_eval=split)
+        if env_num < 1 or group_n < 1:
+            raise InvalidInputError(f"env_num, group_n: expected at least 1 each, got {env_num} and {group_n}")
+        self.num_processes, self.group_n = env_num * group_n, group_n
+        common = os.path.commonpath(games.game_files) if len(games.game_files) > 1 else ""
+        listed = "\n".join(os.path.relpath(file, common or "/") for file in games.game_files)
+        self.games_hash = hashlib.sha256(listed.encode()).hexdigest()
+        print(f"{len(games.game_files)} games of {split}, list {self.games_hash[:16]}", file=sys.stderr)
+        self._env = games.init_env(self.num_processes, has_expert=False)
+        self._env.seed([seed + i // group_n for i in range(self.num_processes)])
+        self._admissible_commands: list[list[str]] = [[] for _ in range(self.num_processes)]
+
+    def reset(self) -> tuple[list[str], None, Infos]:
+        """Start the next game of each env and return `(texts, None, infos)`.
+
+        `infos` has a dict per env: `won` (bool), `admissible_commands` (list[str]), `extra.gamefile`,
+        `observation_text`.
+        """
+        texts, infos = self._env.reset()
+        return list(texts), None, self._rows(texts, infos)
+
+    def step(self, actions: Sequence[str]) -> tuple[list[str], None, list[float], list[bool], Infos]:
+        """Play a command in each env and return `(texts, None, rewards, dones, infos)`.
+
+        The reward is 10 where the game is won, else 0. A game that is over repeats its last answer. A command that is
+        none is answered "Nothing happens."
+
+        Raises:
+            InvalidInputError: not one `str` per env, or `reset` was never called.
+        """
+        texts, _, dones, infos = self._env.step(list(actions))
+        rows = self._rows(texts, infos)
+        return list(texts), None, [WON_REWARD * row["won"] for row in rows], list(dones), rows
+
+    @property
+    def get_admissible_commands(self) -> list[list[str]]:
+        """The commands that are possible now, a list per env."""
+        return self._admissible_commands
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Do nothing, since no process runs."""
+
+    def _rows(self, texts: Sequence[str], infos: Mapping[str, Sequence[Any]]) -> Infos:
+        self._admissible_commands = list(infos["admissible_commands"])
+        rows = [dict(zip(infos, values)) for values in zip(*infos.values())]
+        return [{**row, "observation_text": text} for row, text in zip(rows, texts)]
+
+
+def build_alfworld_envs(
+    alf_config_path: str | os.PathLike[str],
+    seed: int,
+    env_num: int,
+    group_n: int,
+    resources_per_worker: Mapping[str, Any] | None = None,
+    is_train: bool = True,
+    env_kwargs: Mapping[str, Any] | None = None,
+) -> AlfworldEnvs:
+    """Make the envs; the arguments are those of `AlfworldEnvs`."""
+    return AlfworldEnvs(alf_config_path, seed, env_num, group_n, resources_per_worker, is_train, env_kwargs)
+
+
+def _read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        yaml: Any = importlib.import_module("yaml")
+    except ImportError as error:
+        raise MissingDependencyError("PyYAML is not installed; run: pip install pyyaml") from error
+    try:
+        config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataNotFoundError(f"alf_config_path: {os.fspath(path)!r} cannot be read ({error.strerror})") from error
+    except yaml.YAMLError as error:
+        raise InvalidInputError(f"alf_config_path: {os.fspath(path)!r} is no YAML ({error})") from error
+    if not isinstance(config, dict) or "type" not in (config.get("env") or {}):
+        raise InvalidInputError(f"alf_config_path: {os.fspath(path)!r}: expected the field env.type, as ALFWorld's has")
+    return config

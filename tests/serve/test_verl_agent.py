@@ -1,0 +1,116 @@
+"""verl-agent's `build_alfworld_envs`: what its manager calls, against an env of the compat class per process."""
+
+from __future__ import annotations
+
+import pytest
+
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.serve.verl_agent import build_alfworld_envs
+from embodied_mem.worlds.alfworld.compat import AlfredTWEnv
+from embodied_mem.worlds.alfworld.generator import generate, write
+
+yaml = pytest.importorskip("yaml")
+LIMIT = 6
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> dict:
+    folder = tmp_path_factory.mktemp("games")
+    write(generate(num_games=5, seed=0), folder)
+    training = {"training": {"max_nb_steps_per_episode": LIMIT}}
+    splits = dict.fromkeys(("data_path", "eval_id_data_path", "eval_ood_data_path"), str(folder))
+    return {
+        "dataset": {**splits, "num_train_games": -1, "num_eval_games": -1},
+        "env": {
+            "type": "AlfredTWEnv",
+            "task_types": [1, 2, 3, 4, 5, 6],
+            "domain_randomization": False,
+            "expert_type": "handcoded",
+        },
+        "general": {"training_method": "dqn"},
+        "rl": training,
+        "dagger": training,
+    }
+
+
+@pytest.fixture
+def make(config, tmp_path):
+    def build(change=lambda config: config, **arguments):
+        path = tmp_path / "config_tw.yaml"
+        path.write_text(yaml.safe_dump(change(config)))
+        return build_alfworld_envs(str(path), **{"seed": 3, "env_num": 2, "group_n": 3, **arguments})
+
+    return build
+
+
+@pytest.mark.parametrize("is_train", [True, False])
+def test_it_answers_as_a_process_per_env_does(config, make, is_train):
+    """Each env of the original is a batch of one with the seed `seed + i // group_n`."""
+    envs = make(resources_per_worker={"num_cpus": 0.1}, is_train=is_train)
+    assert (envs.num_processes, envs.group_n, envs.multi_modal) == (6, 3, False)
+    split = "train" if is_train else "eval_in_distribution"
+    workers = [AlfredTWEnv(config, split).init_env(batch_size=1) for _ in range(6)]
+    for i, worker in enumerate(workers):
+        worker.seed(3 + i // 3)
+    for _ in range(3):
+        texts, images, infos = envs.reset()
+        theirs = [worker.reset() for worker in workers]
+        assert images is None
+        assert texts == [observations[0] for observations, _ in theirs]
+        assert [info["extra.gamefile"] for info in infos] == [info["extra.gamefile"][0] for _, info in theirs]
+        assert len({info["extra.gamefile"] for info in infos[:3]}) == 1  # a group plays one game
+        for step in range(LIMIT + 2):
+            commands = [
+                "fly away" if (i + step) % 4 == 0 else admissible[(5 * i + step) % len(admissible)]
+                for i, admissible in enumerate(envs.get_admissible_commands)
+            ]
+            texts, images, rewards, dones, infos = envs.step(commands)
+            theirs = [worker.step([command]) for worker, command in zip(workers, commands)]
+            assert images is None
+            assert texts == [answer[0][0] for answer in theirs] == [info["observation_text"] for info in infos]
+            assert dones == [answer[2][0] for answer in theirs]
+            assert rewards == [10.0 * answer[3]["won"][0] for answer in theirs]
+            assert [info["won"] for info in infos] == [answer[3]["won"][0] for answer in theirs]
+            assert envs.get_admissible_commands == [answer[3]["admissible_commands"][0] for answer in theirs]
+        assert all(dones)
+    envs.close(timeout_s=5)
+
+
+def test_a_command_that_is_none_is_answered_and_a_won_game_pays_ten(config, make):
+    envs = make(env_num=1, group_n=1)
+    _, _, infos = envs.reset()
+    texts, *_ = envs.step(["fly away"])
+    assert texts == ["Nothing happens."]
+    assert infos[0]["won"] is False
+
+
+def test_no_expert_advises_under_dagger(make):
+    envs = make(lambda config: {**config, "general": {"training_method": "dagger"}})
+    assert "extra.expert_plan" not in envs.reset()[2][0]
+
+
+def test_sorted_games_are_the_same_wherever_the_folder_lies(make, capsys):
+    envs = make(env_kwargs={"order": "sorted"})
+    printed = capsys.readouterr().err
+    assert f"5 games of train, list {envs.games_hash[:16]}" in printed
+    assert envs.games_hash == make(env_kwargs={"order": "sorted"}).games_hash
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "words"),
+    [
+        (lambda config: {**config, "env": {"type": "AlfredThorEnv"}}, {}, "AlfredTWEnv"),
+        (lambda config: {"dataset": {}}, {}, "env.type"),
+        (lambda config: config, {"group_n": 0}, "at least 1"),
+        (lambda config: config, {"env_kwargs": {"order": "random"}}, "walk or sorted"),
+        (lambda config: config, {"is_train": False, "env_kwargs": {"eval_dataset": "test"}}, "train_eval"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(make, change, arguments, words):
+    with pytest.raises(InvalidInputError, match=words):
+        make(change, **arguments)
+
+
+def test_a_missing_configuration_is_named(tmp_path):
+    with pytest.raises(DataNotFoundError, match="missing"):
+        build_alfworld_envs(str(tmp_path / "missing.yaml"), seed=0, env_num=1, group_n=1)
