@@ -3,494 +3,903 @@
     python experiments/tables.py            # rewrite them
     python experiments/tables.py --check    # exit with 1 if one is not up to date
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`; NAME is one of the functions below.
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`; NAME is one of `TABLES`, most of them the name of a
+result. A table is made of rows (name, what was measured) and columns (head, the cell of such a row).
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from baseline_tables import BASELINES
-from embodied_mem.evaluation.report import read_result, versus
-from embodied_mem.evaluation.tables import difference, markdown, percent, rate
-from embodied_mem.registry import load
-from registered import register_all
-from speed_tables import drop_in_table, graph_ratio_table, graph_speed_table, sampling_table, vector_speed_table
-from study_tables import STUDIES, grpo_table, training_seeds_table
+import numpy as np
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
+from embodied_mem.evaluation.benchmark import episodes_of
+from embodied_mem.evaluation.intervals import paired_difference
+from embodied_mem.evaluation.report import read_result, versus
+from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent, rate
+from embodied_mem.language.chat import Prices
+from embodied_mem.registry import load
+from experiments.registered import register_all
 from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED, captions_table, encoders_table, joined_table
 
 register_all()
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
-
-PAPER_ALFWORLD = (46.27, 35.03, 82.16)
-"""Success on ALFWorld in percent without memory, with static injection, compiled: MemCompiler, table 3."""
-
+MAX_COMMAND = 7
+"""Words of a command that stands below a table; a longer one stands in the result's file alone."""
 
 PAPERS = {
     "MemCompiler": "https://arxiv.org/abs/2605.07594",
     "RoboMemory": "https://arxiv.org/abs/2508.01415",
     "MEMENTO": "https://arxiv.org/abs/2505.16348",
 }
+PAPER_ALFWORLD = (46.27, 35.03, 82.16)
+"""Success on ALFWorld in percent without memory, with static injection, compiled: MemCompiler, table 3."""
 
-NOT_RUN = "Not run yet; the log says what is known."
+PAPER_METHODS = {
+    "none": (46.27, 61.19), "g_memory": (67.16, 74.62), "mem0": (12.69, 62.69), "langmem": (36.57, 62.69),
+    "a_mem": (11.19, 88.81), "memgen": (42.54, 41.04), "compiled": (82.16, 91.45),
+}  # fmt: skip
+"""Success on ALFWorld in percent with Qwen-2.5-14B and Qwen-3.5-27B: MemCompiler, table 2, which names no release of
+Mem0. Other models and other games."""
+
+PAPER_ABLATIONS = {
+    "before": "82.16; 54.67", "no_brief": "73.94; -", "soft_0": "78.93; 47.11", "soft_4": "-; 51.09",
+    "soft_8": "-; 52.83", "soft_32": "-; 53.17", "linear": "-; 46.23",
+}  # fmt: skip
+"""Arm -> MemCompiler's own success, its Table 3 (ALFWorld) and Table 4 (mean over EB-Habitat)."""
+
+PRICES = Prices(prompt=0.15, completion=0.60)
+"""Dollars of a million tokens for the dollar equivalents: the list price of gpt-4o-mini. Nobody was paid."""
+
+Data = dict[str, Any]
+Row = tuple[str, Mapping[str, Any]]
+Cell = Callable[[str, Mapping[str, Any]], str]
 
 
-def _read(name: str) -> Any:
-    """Read the result of a name with its episodes, where a table needs them; None if there is no result yet."""
-    path = RESULTS / f"{name}.json"
-    return read_result(path) | {"file": path.name} if path.exists() else None
+#
+# ---- Results, rows, columns, cells -----------------------------------------------------------------------------------
+#
+@functools.cache
+def read(name: str) -> Data:
+    """Read the result of a name with its episodes."""
+    return read_result(RESULTS / f"{name}.json") | {"file": f"{name}.json"}
 
 
-MAX_COMMAND = 7
-"""Words of a command that stands below a table; a longer one stands in the result's file alone."""
-
-
-def _source(data: dict) -> str:
+def source(data: Data) -> str:
     """Name a result's machine, commit, and command or file."""
     short = len(data["command"].split()) <= MAX_COMMAND
     return f"{data['machine']}; commit {data['commit'][:10]}; `{data['command'] if short else data['file']}`"
 
 
-def _of(name: str, table: Callable[[dict[str, Any], str], str]) -> Callable[[], str]:
-    """What writes the table of a result that may not be there yet."""
-    return lambda: table(data, _source(data)) if (data := _read(name)) else NOT_RUN
+def grid(rows: Iterable[Row], columns: Mapping[str, Cell] | list[tuple[str, Cell]], *footer: str) -> str:
+    """Make a table with a cell for each row and column."""
+    heads = [*columns.items()] if isinstance(columns, Mapping) else columns
+    return markdown([head for head, _ in heads], [[cell(*row) for _, cell in heads] for row in rows], *footer)
 
 
-def deliveries(name: str) -> str:
-    """The comparison of deliveries in a report."""
-    if not (data := _read(name)):
-        return NOT_RUN
-    head = "delivery", "success", "against none, paired", "steps", "executor tokens/step", "ms/step"
-    rows = [
-        [
-            delivery, rate(row["success"], row["interval"]), versus(row), f"{row['steps']:.1f}",
-            f"{row['executor_tokens_per_step']:.0f}", f"{row['latency_ms_per_step']:.1f}",
-        ]
-        for delivery, row in data["deliveries"].items()
-    ]  # fmt: skip
-    games = f"{data['num_tasks']} games x {data['num_seeds']} seeds"
-    max_steps = data.get("max_steps", data["config"]["world"]["max_steps"])
-    return markdown(head, rows, f"{games}, at most {max_steps} steps; {_source(data)}")
+def number(key: str, form: str) -> Cell:
+    """The column of a number."""
+    return lambda _, row: f"{row[key]:{form}}"
 
 
-def quick_start() -> str:
-    """What the quick start ends with: every delivery on generated games."""
-    return deliveries("grpo_cpu")
+def paired(key: str, *more: int) -> Cell:
+    """The column of a paired difference, in points or by `more` (scale, digits); "-" where there is none."""
+    return lambda _, row: difference(row.get(key), *more)
 
 
-def quick_start_success() -> str:
+def named(name: str, _: Any) -> str:
+    """The name of a row."""
+    return name
+
+
+def success(_: str, row: Mapping[str, Any]) -> str:
+    """Success with its interval."""
+    return rate(row["success"], row["interval"])
+
+
+def against_none(_: str, row: Mapping[str, Any]) -> str:
+    """The paired difference to no memory."""
+    return versus(row)
+
+
+def of_runs(agents: Mapping[str, list[Data]], last: int | None = None) -> Iterator[Row]:
+    """Yield a row for each run of each agent; `run` says which."""
+    for name, runs in agents.items():
+        yield from ((name, row | {"run": run}) for run, row in enumerate(runs[:last], 1))
+
+
+RUN = number("run", "d")
+STEPS = number("steps", ".1f")
+
+
+def games_of(data: Data) -> str:
+    """The games and seeds that deliveries were played on."""
+    max_steps = data.get("max_steps") or data["config"]["world"]["max_steps"]
+    return f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {max_steps} steps"
+
+
+def won_of(report: Data) -> dict[str, np.ndarray]:
+    """bool[tasks, seeds] of each delivery, tasks and seeds in order of their names."""
+    found: dict[str, dict[tuple[str, str], bool]] = {}
+    for episode in episodes_of(report):
+        found.setdefault(episode.agent, {})[str(episode.task), str(episode.seed)] = bool(episode.won)
+    tables = {}
+    for name, won in found.items():
+        tasks, seeds = (sorted({key[side] for key in won}) for side in (0, 1))
+        tables[name] = np.array([[won[task, seed] for seed in seeds] for task in tasks])
+    return tables
+
+
+#
+# ---- Deliveries of memory --------------------------------------------------------------------------------------------
+#
+def deliveries(data: Data) -> str:
+    """Compare deliveries, as the quick start ends with them."""
+    columns = {
+        "delivery": named, "success": success, "against none, paired": against_none, "steps": STEPS,
+        "executor tokens/step": number("executor_tokens_per_step", ".0f"),
+        "ms/step": number("latency_ms_per_step", ".1f"),
+    }  # fmt: skip
+    return grid(data["deliveries"].items(), columns, f"{games_of(data)}; {source(data)}")
+
+
+def quick_start_success(data: Data) -> str:
     """Compare three deliveries of the quick start in one row."""
-    data = _read("grpo_cpu")
-    rows = {name: data["deliveries"][name] for name in ("none", "static", "compiled")}
-    cells = [rate(row["success"], row["interval"]) for row in rows.values()]
-    footer = (
-        f"{data['num_tasks']} unseen games, success in percent; paired gain of compiled: {versus(rows['compiled'])}"
+    rows = {f"{name} memory": data["deliveries"][key] for name, key in DELIVERED.items()}
+    gain = versus(rows["compiled memory"])
+    footer = f"{data['num_tasks']} unseen games, success in percent; paired gain of compiled: {gain}"
+    return markdown([*rows], [[success("", row) for row in rows.values()]], footer)
+
+
+DELIVERED = {"no": "none", "static": "static", "compiled": "compiled"}
+
+
+def controls(data: Data) -> str:
+    """Show deliveries with their controls; a row's name says what differs from the first of its delivery.
+
+    Where the teacher's guidance was played, too, each row has its share of what can be won: (row - none) / (teacher -
+    none).
+    """
+    played = data["deliveries"]
+
+    def share(_: str, row: Mapping[str, Any]) -> str:
+        none, ceiling = (played[name]["success"] for name in ("none", "teacher"))
+        return f"{100 * (row['success'] - none) / (ceiling - none):.0f} %"
+
+    def optional(key: str) -> Cell:  # "-" in older results
+        return lambda _, row: "-" if row.get("noaction") is None or row[key] is None else percent(row[key])
+
+    columns = {
+        "delivery": named, "success": success, "against none, paired": against_none,
+        **({"of what can be won": share} if {"none", "teacher"} <= played.keys() else {}), "steps": STEPS,
+        "NOACTION": optional("noaction"), "its precision": optional("noaction_precision"),
+        "hallucinations per 100 steps": number("hallucinations_per_100_steps", ".1f"),
+        "executor tokens/step": number("executor_tokens_per_step", ".0f"),
+    }  # fmt: skip
+    rows = ((name, row) for name, row in played.items() if not name.endswith(UNSHOWN))
+    return grid(rows, columns, f"{games_of(data)}; {source(data)}")
+
+
+UNSHOWN = ("static bank=other_rooms", "static bank=noisy:0.5", "static bank=poisoned", "soft=noise", "soft=only+zero")
+"""Controls that stand in the results alone."""
+
+
+def served(data: Data) -> str:
+    """Show a published executor by what it is told, and how many of its commands have no effect."""
+
+    def tokens(_: str, row: Mapping[str, Any]) -> str:
+        return f"{row['executor_tokens_in_per_step']:.0f} + {row['executor_tokens_out_per_step']:.1f}"
+
+    columns = {
+        "told": named, "success": success, "against none, paired": against_none, "steps": STEPS,
+        "refused": lambda _, row: percent(row["refused"]), "executor tokens/step, in + out": tokens,
+    }  # fmt: skip
+    return grid(data["deliveries"].items(), columns, f"{games_of(data)}; {source(data)}")
+
+
+def methods(data: Data) -> str:
+    """Compare memory methods with the deliveries of this package, played by one executor.
+
+    With an empty bank every method says what `static` says, so these rows are left out; so is recall at every step.
+    Another bank is compared to the committed one.
+    """
+    played = data["deliveries"]
+    plainer = {name: _plainer(name) for name in played if _plainer(name) in played.keys() - {name}}
+    won = won_of(data) if plainer else {}
+
+    def papers(name: str, _: Any) -> str:
+        method, _, setting = name.partition(" ")
+        found = PAPER_METHODS.get(method.removesuffix("_1").removesuffix("_2"), ())
+        return "-" if "bank=" in setting or not found else ", ".join(map(str, found))
+
+    def against(name: str, _: Any) -> str:
+        return difference(paired_difference(won[name], won[plainer[name]])) if name in plainer else "-"
+
+    columns = {
+        "delivery": named, "success": success, "against none, paired": against_none,
+        **({"against its plainer row, paired": against} if plainer else {}), "steps": STEPS,
+        "tokens of memories/step": number("memory_tokens_per_step", ".0f"),
+        "executor tokens/step": number("executor_tokens_per_step", ".0f"),
+        "memory's tokens/step": number("compiler_tokens_per_step", ".0f"),
+        "the paper's: Qwen-2.5-14B, Qwen-3.5-27B": papers,
+    }  # fmt: skip
+    shown = (
+        (name, row)
+        for name, row in played.items()
+        if "(rule" not in name or not ("bank=empty" in name or "_steps" in name)
     )
-    return markdown(["no memory", "static memory", "compiled memory"], [cells], footer)
+    return grid(shown, columns, f"{games_of(data)}; {source(data)}")
 
 
-def speed() -> str:
-    """The engine against TextWorld."""
-    data = _read("bench_alfworld")
-    row = data.get("result", data)
-    what = "steps/s, one thread, observations and admissible commands"
-    numbers = f"{row['native_steps_per_s']:,.0f}", f"{row['textworld_steps_per_s']:,.1f}", f"{row['ratio']:,.0f}"
-    return markdown(
-        ["", "native", "TextWorld", "ratio"],
-        [[what, *numbers]],
-        f"Loading a game takes {row['load_ms_p50']:.2f} ms (median), all {row['games']:,} games "
-        f"{row['load_all_s']:.1f} s; an environment takes {row['kilobytes_per_env']:.0f} kB.",
-    )
+def _plainer(name: str) -> str:
+    """The row that differs by one setting: of another bank that of the committed, of recall at every step once."""
+    told, setting, _ = name.partition(" bank=")
+    return told if setting else name.replace("_steps", "", 1)
 
 
-def planner_critic() -> str:
-    """The planner-critic agent, what each part of it is worth, and playing the tasks a second time."""
-    data = _read("planner_critic")
-    head = "agent", "run", "success", "steps", "against full, paired", "against the first run, paired"
-    rows = [
+def recall(data: Data) -> str:
+    """Show what recalled lines tell of where the goal's things are, and what that costs."""
+
+    def observed(cell: Callable[[list[Data], Data], str]) -> Cell:
+        return lambda _, row: cell(row["observed"], row["observed"][-1]) if "observed" in row else "-"
+
+    def texts(at: int) -> Cell:
+        return observed(lambda grown, _: f"{grown[at]['texts']:,} ({grown[at]['text_bytes'] / 1000:.0f})")
+
+    def dollars(_: Any, last: Data) -> str:
+        return f"{1000 * PRICES.cost(last['tokens_sent'], last['tokens_received']) / last['episodes']:.2f}"
+
+    def tokens(_: Any, last: Data) -> str:
+        return f"{(last['tokens_sent'] + last['tokens_received']) / last['episodes']:,.0f}"
+
+    columns = {
+        "method": named, "places told": lambda _, row: rate(row["told"], row["interval"]),
+        "by lines of this room": lambda _, row: percent(row["told_here"]),
+        "against static, paired": lambda name, row: (
+            "-" if name == "static" else difference(row["difference_to_static"])
+        ),
+        "executor tokens": number("tokens", ".0f"), "calls a task": number("calls", ".0f"),
+        "ms": number("milliseconds", ".1f"),
+        "per episode observed: calls": observed(lambda _, last: f"{last['calls'] / last['episodes']:.2f}"),
+        "tokens": observed(tokens), "dollars per 1,000 episodes": observed(dollars),
+        "texts (kB) after 100": texts(0), "1,000": texts(1), "all": texts(2),
+    }  # fmt: skip
+    rows = ((name, row) for name, tried in data["rows"].items() for row in tried.values())
+    footer = f"{data['num_tasks']} games of {data['tasks']}, {data['bank']:,} episodes observed; dollars at "
+    footer += f"{PRICES.prompt} and {PRICES.completion} a million tokens sent and received; {source(data)}"
+    return grid(rows, columns, footer)
+
+
+#
+# ---- Studies of memory -----------------------------------------------------------------------------------------------
+#
+def soft_budget(data: Data) -> str:
+    """Show success by tokens of guidance: text only, and soft tokens beside it."""
+    rows = data["rows"]
+    compared = {
+        (row["kind"], row["budget"]): row["difference"] for row in data["comparisons"] if row["kind"] != "control"
+    }
+    head = (
+        "tokens of guidance", "text only", "tokens/step", "with soft tokens", "tokens/step", "both - text, paired",
+        f"both - text with {data['num_soft']} tokens more, paired",
+    )  # fmt: skip
+    lines: list[list[str]] = []
+    for text, both in zip(rows["text"], rows["both"]):
+        cells = [cell for row in (text, both) for cell in (success("", row), f"{row['tokens']:.0f}")]
+        cells += [difference(compared[kind, text["budget"]]) for kind in ("same budget", "equal tokens")]
+        if not lines or lines[-1][1:] != cells:  # larger budgets are not used up
+            lines.append(["all" if text["budget"] is None else str(text["budget"]), *cells])
+    for row in rows["controls"][1:]:
+        name = row["row"].rpartition("+")[2]
+        lines.append([f"0, {name}", "-", "-", success("", row), f"{row['tokens']:.0f}", "-", "-"])
+    found = data["verdict"]
+    said = "The channel works" if found["works"] else "The channel does not meet the criterion"
+    adds = ", ".join(map(str, found["adds_at_equal_tokens"])) or "no budget"
+    said += f": both beat text of equal tokens, beyond the paired interval, at {adds}"
+    return markdown(head, lines, f"{said}; {data['num_tasks']} games x {data['num_seeds']} seeds; {source(data)}")
+
+
+def soft_probe(data: Data) -> str:
+    """Show what a linear probe reads from soft tokens."""
+    rows = {
+        "linear probe": data["probe"], "the same, fitted on shuffled rows": data["shuffled"],
+        "most frequent place": data["majority"], "the compiler's text": {"place": data["guidance"]},
+        "the teacher's text": {"place": data["teacher"]},
+    }  # fmt: skip
+
+    def read_right(what: str) -> Cell:
+        return lambda _, row: rate(row[what]["accuracy"], row[what]["interval"]) if what in row else "-"
+
+    columns = {"": named, **{what: read_right(what) for what in ("place", "kind", "number")}}
+    columns[f"bits of {data['entropy_bits']:.2f}"] = lambda _, row: f"{row['bits']:.2f}" if "bits" in row else "-"
+    low, high = data["probe"]["bits_interval"]
+    footer = f"{data['held_out_games']} games in {data['held_out_rooms']} rooms, fitted on {data['train_games']} games "
+    footer += f"in {data['train_rooms']}; bits of the probe {low:.2f} to {high:.2f}; {source(data)}"
+    return grid(rows.items(), columns, footer)
+
+
+def grpo(data: Data) -> str:
+    """Show what GRPO adds to a trained compiler, beside its controls and in two more settings."""
+    arms, before = [*data["arms"]], data["rows"]["before"]
+    lines = [["before", success("", before), *[""] * (len(arms) + 2)]]
+    for result in ("", "_sum", "_group"):
+        for name, arm in read(f"grpo_habits{result}")["arms"].items():
+            each = ", ".join(f"{100 * one:.1f}" for one in arm["success_per_seed"])
+            others = [difference(arm["difference_to"].get(other)) for other in ("before", *arms)]
+            lines.append([f"{name}{result.replace('_', ', ')}", percent(arm["success"]), each, *others])
+    head = ["compiler", "success", "per training seed", *(f"minus {one}" for one in ("before", *arms))]
+    seeds = f"each the mean of {len(data['seeds'])} training seeds"
+    footer = f"{data['num_tasks']} games; intervals are paired, over games, {seeds}; {source(data)}"
+    return markdown(head, lines, footer)
+
+
+def ablations(data: Data) -> str:
+    """Show a compiler trained for each row, the executor the same in all, with its tokens and latency."""
+    rows = {name: (data["rows"][name], None) for name in ("none", "before")}
+    for name, arm in data["arms"].items():
+        for key in (key for key in data["rows"] if key.split()[0] == name):
+            rest = " ".join(key.split(" ")[2:])
+            rows[f"{name} {rest}".strip()] = data["rows"][key], None if rest else arm["difference_to"]["before"]
+    lines = [
         [
-            name, str(number), rate(row["success"], row["interval"]), f"{row['steps']:.2f}",
-            *(difference(row.get(f"steps_difference_to_{other}"), 1, 2) for other in ("full", "first_run")),
+            name, success(name, row), versus(row), difference(to_before), STEPS(name, row), *executor_cells(row),
+            PAPER_ABLATIONS.get(name, "-"),
         ]
-        for name, runs in data["agents"].items()
-        for number, row in enumerate(runs, 1)
+        for name, (row, to_before) in rows.items()
     ]  # fmt: skip
-    footer = f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps, "
-    return markdown(head, rows, f"{footer}{data['lives']} lifelong rollout; {_source(data)}")
+    head = (
+        "compiler", "success", "minus none, paired", "minus before, paired", "steps", "executor tokens/step, in + out",
+        "its prefill + decode, ms/step", "the paper's: ALFWorld; EB-Habitat",
+    )  # fmt: skip
+    games = f"{data['num_tasks']} games, training seeds {', '.join(map(str, data['seeds']))}; intervals are over games"
+    return markdown(head, lines, f"{games}; {source(data)}")
 
 
-def robot_faults() -> str:
-    """The agent and its ablations on a simulated robot that fails, twice with memory kept, beside one that does not."""
-    if not (data := _read("robot_faults")):
-        return NOT_RUN
-    head = ["agent", "run", "no faults: success", "steps", "faults: success", "against full, paired", "steps"]
-    head += ["faults met", "of them in won tasks", "lost tasks with planning, reasoning, perception error"]
-    rows = []
-    for name, runs in data["rows"]["faults"].items():
-        for number, row in enumerate(runs, 1):
-            calm = data["rows"]["no faults"][name][number - 1]
-            met, recovered = sum(row["faults"].values()), sum(row["recovered"].values())
-            errors = ", ".join(str(count) for count in row["lost_with_error"].values())
-            rows.append(
-                [
-                    name, str(number), percent(calm["success"]), f"{calm['steps']:.1f}",
-                    rate(row["success"], row["interval"]), difference(row.get("success_difference_to_full")),
-                    f"{row['steps']:.1f}", str(met), percent(recovered / max(met, 1)),
-                    f"{errors} of {row['lost']}",
-                ]
-            )  # fmt: skip
-    chances = {key: value for key, value in data["faults"].items() if key not in ("late_s", "max_blind")}
-    footer = f"{data['num_tasks']} generated homes, at most {data['limits']['max_steps']} skills; chances: "
-    footer += ", ".join(f"{key} {value:g}" for key, value in chances.items())
-    return markdown(head, rows, f"{footer}; {_source(data)}")
+def training_seeds(first: Data) -> str:
+    """Show the rows that runs of one configuration have in common, one report per training seed: mean and spread.
 
+    A difference is that of the means over training seeds and seeds of play; its interval is over games.
+    """
+    reports = [first, *(read(first["file"].replace("_seed0.json", f"_seed{seed}")) for seed in (1, 2))]
+    outcomes = [won_of(report) for report in reports]
 
-def memento() -> str:
-    """MEMENTO's stages beside two models of the paper: on the same episodes where published, else as in its tables."""
-    if not (data := _read("memento")):
-        return NOT_RUN
-
-    def share(row: dict | None) -> str:
-        return f"{percent(row['sr'])} of {row['episodes']}" if row else "-"
+    def difference_of(one: str, other: str) -> str:
+        return difference(
+            paired_difference(*(np.concatenate([won[row] for won in outcomes], axis=1) for row in (one, other)))
+        )
 
     rows = []
-    for stage, row in data["stages"].items():
-        others = [share(row.get("published", {}).get(model)) for model in ("gpt-4o", "qwen-2.5-7b-instruct")]
-        paper = ", ".join(f"{sr:.1f} %" for _, sr in PAPER_STAGES[stage].values())
-        success = rate(row["sr"], row["sr_interval"]), share(row.get("held_out"))
-        rows.append([stage, str(row["episodes"]), *success, percent(row["pc"]), *others, paper])
-    reworded = _read("memento_rewordings") or data
-    for name, row in list(reworded.get("rewordings", {}).items())[1:]:
-        success = rate(row["sr"], row["sr_interval"]), share(row.get("held_out"))
-        rows.append([f"single, {REWORDED[name]}", str(row["episodes"]), *success, percent(row["pc"]), "-", "-", "-"])
-    head = ["stage", "tasks", "success", "held-out houses", "percent complete", "GPT-4o, same tasks"]
-    head += ["Qwen-2.5-7b, same tasks", "all of the paper's: GPT-4o, Qwen-2.5-7b"]
-    line = data["line"]
+    for name in first["deliveries"]:
+        if not all(name in won for won in outcomes):
+            continue
+        each = [100 * won[name].mean() for won in outcomes]
+        against = "-" if name == "none" else difference_of(name, "none")
+        seeds = ", ".join(f"{one:.1f}" for one in each)
+        rows.append([name, f"{np.mean(each):.1f} %", f"{np.std(each, ddof=1):.1f}", seeds, against])
+    trained = ", ".join(str(report["config"]["seed"]) for report in reports)
+    head = "delivery", "success, mean", "standard deviation", f"training seeds {trained}", "against none, paired"
+    games = "compiled with the bank that fits minus with an empty one: "
+    games += f"{difference_of('compiled', 'compiled bank=empty')}; compiled minus compiled_text: "
+    games += f"{difference_of('compiled', 'compiled_text')}; {first['num_tasks']} games x {first['num_seeds']} seeds "
+    commits = ", ".join(report["commit"][:10] for report in reports)
     return markdown(
-        head,
-        rows,
-        f"Missing rate of retrieval, no model but the embedder: {line['missing_at_3']:.1f} % at k = 3, "
-        f"{line['missing_at_5']:.1f} % at k = 5. Seed {data['config']['seed']}, embedder {data['embedder']}; "
-        f"{_source(data)}" + (f"; rewordings: {_source(reworded)}" if "rewordings" in reworded else ""),
+        head, rows, f"{games}of play for each training seed; {first['machine']}; scored at commits {commits}"
     )
 
 
-def memento_joined(data: dict[str, Any], source: str) -> str:
-    """Show what k and noise are worth, without noise and with the most."""
-    lines = joined_table(data).split("\n")
-    return "\n".join(line for line in lines if "noise 0.25" not in line) + f"\n\n{source}"
+def online_bank(data: Data) -> str:
+    """Show success over a life, in windows of tasks."""
+    settings = data["settings"]
+
+    def window(at: int) -> Cell:
+        return lambda _, row: f"{100 * row['windows'][at]['success']:.0f}"
+
+    def mean(key: str) -> Cell:
+        return lambda _, row: f"{np.mean(row[key]):.0f}"
+
+    firsts = range(1, settings["num_tasks"] + 1, settings["window"])
+    ends = (min(first + settings["window"] - 1, settings["num_tasks"]) for first in firsts)
+    columns = {
+        "delivery": named, **{f"{first}-{end}": window(at) for at, (first, end) in enumerate(zip(firsts, ends))},
+        "all": lambda _, row: percent(row["success"]), "experiences kept": mean("experiences"),
+        "of losses": mean("of_losses"),
+    }  # fmt: skip
+    games = f"{settings['lives']} lives, each in a home of its own, at most {data['max_steps']} steps"
+    return grid(data["rows"].items(), columns, f"{games}; {source(data)}")
 
 
-def memento_encoders(data: dict[str, Any], source: str) -> str:
-    """Show the missing rates of the simplest and the best strategy by encoder."""
-    rows = {name: row for name, row in data["encoders"].items() if name.split(", ")[1] in ("similarity", "hybrid")}
-    return f"{encoders_table({'encoders': rows})}\n\n{source}"
-
-
-def noisy_triples() -> str:
-    """What noise in a detector's triples does to spatial memory: all kinds at three rates, one kind at the highest."""
-    if not (data := _read("noisy_triples")):
-        return NOT_RUN
-    counts = "duplicates", "stale", "missing", "wrong_ends"
+def noisy_triples(data: Data) -> str:
+    """Show what noise in a detector's triples does to spatial memory: all kinds at three rates, each at the highest."""
     arms = {
         "ours": "ours", "looks": "ours, with appearance", "names": "control: every name a thing",
         "theta 0": "control: threshold 0", "no conflicts": "control: no rules of conflict",
     }  # fmt: skip
-    rows = [
-        [
-            f"{row['noise']}, {100 * row['rate']:.0f} %", arms[row["arm"]], *(f"{row[name]:.1f}" for name in counts),
-            f"{row['update_us']['p50']:.0f} / {row['update_us']['p99']:.0f}",
-        ]
+    columns = {
+        "noise": lambda _, row: f"{row['noise']}, {100 * row['rate']:.0f} %",
+        "memory": lambda arm, _: arms[arm],
+        "duplicates / 100 things": number("duplicates", ".1f"),
+        "stale / 100 facts": number("stale", ".1f"),
+        "missing / 100": number("missing", ".1f"),
+        "wrong ends / 1,000 triples": number("wrong_ends", ".1f"),
+        "us per update, p50 / p99": lambda _, row: f"{row['update_us']['p50']:.0f} / {row['update_us']['p99']:.0f}",
+    }
+    rows = (
+        (row["arm"], row)
         for row in data["rows"]
         if (row["arm"] in ("ours", "looks") and (row["noise"] in ("none", "all") or row["rate"] == 0.2))
         or (row["noise"] == "all" and row["rate"] == 0.2)
-    ]  # fmt: skip
-    head = (
-        "noise",
-        "memory",
-        "duplicates / 100 things",
-        "stale / 100 facts",
-        "missing / 100",
-        "wrong ends / 1,000 triples",
     )
     played = f"{data['num_seeds']} homes of {data['num_things']} things, {data['num_steps']} updates each"
-    return markdown([*head, "us per update, p50 / p99"], rows, f"Means of {played}, on a busy core; {_source(data)}")
+    return grid(rows, columns, f"Means of {played}, on a busy core; {source(data)}")
 
 
-def worlds() -> str:
-    """Speed of every native world."""
-    data = _read("bench_worlds")
-    rows = [
-        [
-            f"`{name}`", f"{data[f'{name}_steps_per_s']:,}", f"{data[f'{name}_single_env_steps_per_s']:,}",
-            f"{data[f'{name}_snapshot_us']:.1f} us",
+#
+# ---- Agents ----------------------------------------------------------------------------------------------------------
+#
+def planner_critic(data: Data) -> str:
+    """Show the planner-critic agent, what each part of it is worth, and a second run of the tasks."""
+    columns = {
+        "agent": named, "run": RUN, "success": success, "steps": number("steps", ".2f"),
+        "against full, paired": paired("steps_difference_to_full", 1, 2),
+        "against the first run, paired": paired("steps_difference_to_first_run", 1, 2),
+    }  # fmt: skip
+    footer = f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps, "
+    return grid(of_runs(data["agents"]), columns, f"{footer}{data['lives']} lifelong rollout; {source(data)}")
+
+
+NUM_RUNS = 2
+"""Runs of an agent in a table: a third changes little, and stands in the result."""
+
+
+def agents(data: Data) -> str:
+    """Show agents that play their tasks again without clearing memory."""
+    columns = {
+        "agent": named, "run": RUN, "success": success,
+        "against the first run, paired": paired("success_difference_to_first_run"), "steps": number("steps", ".2f"),
+        "steps against the first run, paired": paired("steps_difference_to_first_run", 1, 2),
+    }  # fmt: skip
+    footer = f"{data['num_tasks']} games of {data['tasks']}, at most {data['max_steps']} steps; {source(data)}"
+    return grid(of_runs(data["agents"], NUM_RUNS), columns, footer)
+
+
+def repeated(data: Data) -> str:
+    """Show the same on the subsets of a world; differences are to the agent's first run."""
+    subsets = data["repeated_trials"]
+    columns: list[tuple[str, Cell]] = [("agent", named), ("run", RUN)]
+    for subset, played in subsets.items():
+
+        def of(cell: Cell, played: Data = played) -> Cell:
+            return lambda name, row: cell(name, played[name][row["run"] - 1])
+
+        columns += [
+            (f"{subset}: success", of(success)),
+            ("against the first run, paired", of(paired("success_difference_to_first_run"))),
+            ("steps", of(STEPS)),
         ]
-        for name in (key.removesuffix("_tasks") for key in data if key.endswith("_tasks"))
-    ]  # fmt: skip
-    source = _source(data | {"command": "python experiments/bench.py --suite worlds"})
-    head = "world", "steps/s, 16 envs", "steps/s, one env", "snapshot"
-    return markdown(head, rows, f"One thread, texts included; {source}")
+    played = {name: runs for name, runs in next(iter(subsets.values())).items() if name != "first_reading"}
+    footer = f"at most {data['protocol']['max_steps']} steps; {source(data)}"
+    return grid(of_runs(played, NUM_RUNS), columns, footer)  # first_reading differs little from `full`
 
 
-def planner_benchmark(world: str, name: str = "") -> str:
-    """Agents or deliveries on a world's subsets, from the file `name` or the world's, and what papers report."""
-    if not (data := _read(name or world)):
-        return NOT_RUN
-    tasks = {row["tasks"] for agents in data["subsets"].values() for row in agents.values()}
-    shown, config = load(world, "benchmark").table(data), data["config"]
-    played = "nothing is drawn"
-    if config.get("deliveries") and "seeds" in config:
-        played = f"{len(config['seeds'])} seeds of play at temperature {config['temperature']:g}"
-    return f"{shown}\n\n{max(tasks)} tasks a subset, at most 30 steps, {played}; {_source(data)}"
+def robot_faults(data: Data) -> str:
+    """Show the agent and its ablations on a simulated robot that fails, and on one that does not."""
+
+    def calm(name: str, row: Mapping[str, Any]) -> Data:
+        found: Data = data["rows"]["no faults"][name][row["run"] - 1]
+        return found
+
+    def errors(_: str, row: Mapping[str, Any]) -> str:
+        return f"{', '.join(map(str, row['lost_with_error'].values()))} of {row['lost']}"
+
+    columns = [
+        ("agent", named),
+        ("run", RUN),
+        ("no faults: success", lambda *row: percent(calm(*row)["success"])),
+        ("steps", lambda *row: STEPS("", calm(*row))),
+        ("faults: success", success),
+        ("against full, paired", paired("success_difference_to_full")),
+        ("steps", STEPS),
+        ("faults met", lambda _, row: str(sum(row["faults"].values()))),
+        (
+            "of them in won tasks",
+            lambda _, row: percent(sum(row["recovered"].values()) / max(sum(row["faults"].values()), 1)),
+        ),
+        ("lost tasks with planning, reasoning, perception error", errors),
+    ]
+    chances = {key: value for key, value in data["faults"].items() if key not in ("late_s", "max_blind")}
+    footer = f"{data['num_tasks']} generated homes, at most {data['limits']['max_steps']} skills; chances: "
+    footer += ", ".join(f"{key} {value:g}" for key, value in chances.items())
+    return grid(of_runs(data["rows"]["faults"]), columns, f"{footer}; {source(data)}")
 
 
-def revisited(world: str) -> str:
-    """Show tasks that are played again in homes that an agent knows."""
-    if not (data := _read(f"{world}_revisited")):
-        return NOT_RUN
-    shown, limit = load(world, "benchmark").table(data), data["config"]["revisit"]
-    tasks = max(row["tasks"] for rows in data["revisited_home"].values() for row in rows.values())
-    return f"{shown}\n\n{tasks} tasks a subset, at most {limit} steps, nothing is drawn; {_source(data)}"
+def scienceworld_control(data: Data) -> str:
+    """Show the planner-critic by what it remembers; differences are over kinds of tasks, all variations of each."""
+    kinds = len({str(episode.task).rpartition("/")[0] for episode in episodes_of(data)})
+    won = {name: one.reshape(kinds, -1) for name, one in won_of(data).items()}
+    nothing = "planner_critic_no_memory"
+    columns = {
+        "agent": named, "success": success, "score (0 to 100)": lambda _, row: f"{row['score'][0]:.1f}",
+        "success minus that with nothing remembered, paired": lambda name, _: (
+            "-" if name == nothing else difference(paired_difference(won[name], won[nothing]))
+        ),
+    }  # fmt: skip
+    footer = f"{won['none'].size} episodes of {kinds} kinds of tasks; {source(data)}"
+    return grid(data["agents"].items(), columns, footer)
 
 
+#
+# ---- Worlds ----------------------------------------------------------------------------------------------------------
+#
 COMPARED = ("Qwen-2.5-14B", "Qwen-2.5-VL-32B", "Gemini,", "Qwen2.5-VL-72B*", "RoboMemory without")
 """Published rows that stand in a table, by what their names contain; a world's command prints all."""
 
-
-def locomo(data: dict[str, Any], source: str) -> str:
-    """Show LoCoMo's contenders over all questions, and three of them by kind of question."""
-    lines = load("locomo", "benchmark").table(data).split("\n")
-    few = re.compile(r"\| (?:multi-hop|temporal|open-domain|single-hop) \| \d+ \| (?:embedder|fusion|langmem) ")
-    return "\n".join(line for line in lines if not few.match(line)) + f"\n\n{source}"
-
-
-def _without_published(table: str, *kept_names: str) -> str:
-    """Drop the published rows of a table but those whose names contain one of `kept_names`."""
-    lines = [line for line in table.split("\n") if not _SAME.match(line)]
-    return "\n".join(line for line in lines if not line.startswith("| *") or any(n in line for n in kept_names))
-
-
-_SAME = re.compile(r"\| first reading.* without long-term memory \|")
+SAME = re.compile(r"\| first reading.* without long-term memory \|")
 """Rows whose tasks are won as in the row before."""
 
 
-def eb_alfred() -> str:
-    """Show EB-ALFRED's agents."""
-    return _without_published(planner_benchmark("eb_alfred"), *COMPARED)
+def without_published(table: str, *kept_names: str) -> str:
+    """Drop the published rows of a table but those whose names contain one of `kept_names`."""
+    lines = [line for line in table.split("\n") if not SAME.match(line)]
+    return "\n".join(line for line in lines if not line.startswith("| *") or any(n in line for n in kept_names))
 
 
-def eb_habitat() -> str:
-    """Show EB-Habitat's agents."""
-    return _without_published(planner_benchmark("eb_habitat"), *COMPARED)
+def planner_benchmark(world: str, *kept_names: str) -> Callable[[Data], str]:
+    """Make the table of agents or deliveries on a world's subsets, beside what papers report."""
+
+    def table(data: Data) -> str:
+        config = data["config"]
+        tasks = max(row["tasks"] for agents in data["subsets"].values() for row in agents.values())
+        played = "nothing is drawn"
+        if config.get("deliveries") and "seeds" in config:
+            played = f"{len(config['seeds'])} seeds of play at temperature {config['temperature']:g}"
+        shown = without_published(load(world, "benchmark").table(data), *kept_names)
+        return f"{shown}\n\n{tasks} tasks a subset, at most 30 steps, {played}; {source(data)}"
+
+    return table
 
 
-def eb_habitat_relations() -> str:
-    """EB-Habitat's tasks whose places are described by other places, in blind wordings, as first scored."""
-    if not (data := _read("eb_habitat_relations")):
-        return NOT_RUN
-    rows = [[arm, rate(row["success"], row["interval"]), f"{row['steps']:.1f}"] for arm, row in data["rows"].items()]
+def revisited(world: str) -> Callable[[Data], str]:
+    """Make the table of tasks that are played again in homes that an agent knows."""
+
+    def table(data: Data) -> str:
+        tasks = max(row["tasks"] for rows in data["revisited_home"].values() for row in rows.values())
+        shown, limit = load(world, "benchmark").table(data), data["config"]["revisit"]
+        return f"{shown}\n\n{tasks} tasks a subset, at most {limit} steps, nothing is drawn; {source(data)}"
+
+    return table
+
+
+def eb_habitat_relations(data: Data) -> str:
+    """Show EB-Habitat's tasks with places described by other places, in blind wordings, as first scored."""
+    after = read("eb_habitat_relations_improved")
+    (first, row), *others = data["rows"].items()
+    rows = [(first, row), (AFTER, after["rows"]["first reading"]), *others]
     rows += [
-        [f"first reading, wordings with *{name.replace('_', ' ')}* ({row['wordings']})", percent(row["success"]), "-"]
-        for name, row in data["by_relation"].items()
+        (f"first reading, wordings with *{name.replace('_', ' ')}* ({one['wordings']})", one)
+        for name, one in data["by_relation"].items()
     ]
-    count, tasks = data["wordings"]["played"], next(iter(data["rows"].values()))["tasks"]
-    after = _read("eb_habitat_relations_improved")
-    if after:
-        row = after["rows"]["first reading"]
-        name = "first reading, after the misses were read (no blind number)"
-        rows.insert(1, [name, rate(row["success"], row["interval"]), f"{row['steps']:.1f}"])
-    return markdown(
-        ["", "success", "steps"],
-        rows,
-        f"{tasks} tasks of {count} wordings, seed {data['seed']}; intervals count wordings; {_source(data)}"
-        + (f"; after the misses: {_source(after)}" if after else ""),
+    columns = {
+        "": named,
+        "success": lambda name, row: success(name, row) if "interval" in row else percent(row["success"]),
+        "steps": lambda name, row: STEPS(name, row) if "steps" in row else "-",
+    }
+    footer = f"{row['tasks']} tasks of {data['wordings']['played']} wordings, seed {data['seed']}; intervals count "
+    return grid(rows, columns, f"{footer}wordings; {source(data)}; after the misses: {source(after)}")
+
+
+AFTER = "first reading, after the misses were read (no blind number)"
+
+
+def locomo(data: Data) -> str:
+    """Show LoCoMo's contenders over all questions, and three of them by kind of question."""
+    lines = load("locomo", "benchmark").table(data).split("\n")
+    few = re.compile(r"\| (?:multi-hop|temporal|open-domain|single-hop) \| \d+ \| (?:embedder|fusion|langmem) ")
+    return "\n".join(line for line in lines if not few.match(line)) + f"\n\n{source(data)}"
+
+
+def scienceworld(data: Data) -> str:
+    """Show ScienceWorld's agents and deliveries."""
+    count, config = next(iter(data["agents"].values()))["episodes"], data["config"]
+    shown = without_published(load("scienceworld", "benchmark").table(data), *COMPARED)
+    return (
+        f"{shown}\n\n{count} episodes: {config['variations']} {config['split']} variations of each of the 30 tasks, at "
+        f"most {config['max_steps']} steps; memory: {len(data['memory'])} gold paths of training variations; "
+        f"{source(data)}"
     )
 
 
-def deliveries_on(world: str, name: str) -> str:
-    """Deliveries of memory on EB-ALFRED or EB-Habitat; the published rows stand in the world's own table."""
-    return _without_published(planner_benchmark(world, name))
+def memento(data: Data) -> str:
+    """Show MEMENTO's stages beside two models of the paper: on the same episodes where published, else its tables'."""
+
+    def share(row: Data | None) -> str:
+        return f"{percent(row['sr'])} of {row['episodes']}" if row else "-"
+
+    reworded = read("memento_rewordings")
+    rows = {stage: row | {"stage": stage} for stage, row in data["stages"].items()}
+    rows |= {f"single, {REWORDED[name]}": row for name, row in [*reworded["rewordings"].items()][1:]}
+    columns = {
+        "stage": named,
+        "tasks": number("episodes", "d"),
+        "success": lambda _, row: rate(row["sr"], row["sr_interval"]),
+        "held-out houses": lambda _, row: share(row.get("held_out")),
+        "percent complete": lambda _, row: percent(row["pc"]),
+        "GPT-4o, same tasks": lambda _, row: share(row.get("published", {}).get("gpt-4o")),
+        "Qwen-2.5-7b, same tasks": lambda _, row: share(row.get("published", {}).get("qwen-2.5-7b-instruct")),
+        "all of the paper's: GPT-4o, Qwen-2.5-7b": lambda _, row: (
+            ", ".join(f"{sr:.1f} %" for _, sr in PAPER_STAGES[row["stage"]].values()) if "stage" in row else "-"
+        ),
+    }
+    footer = f"Missing rate of retrieval, no model but the embedder: {data['line']['missing_at_3']:.1f} % at k = 3, "
+    footer += f"{data['line']['missing_at_5']:.1f} % at k = 5. Seed {data['config']['seed']}, embedder "
+    return grid(rows.items(), columns, f"{footer}{data['embedder']}; {source(data)}; rewordings: {source(reworded)}")
+
+
+def memento_joined(data: Data) -> str:
+    """Show what k and noise are worth, without noise and with the most."""
+    lines = joined_table(data).split("\n")
+    return "\n".join(line for line in lines if "noise 0.25" not in line) + f"\n\n{source(data)}"
+
+
+def memento_encoders(data: Data) -> str:
+    """Show the missing rates of the simplest and the best strategy by encoder."""
+    rows = {name: row for name, row in data["encoders"].items() if name.split(", ")[1] in ("similarity", "hybrid")}
+    return f"{encoders_table({'encoders': rows})}\n\n{source(data)}"
 
 
 SUBSETS = ("base", "common_sense", "long_horizon")
-COLUMNS = [f"{world}: {subset}" for world in ("EB-ALFRED", "EB-Habitat") for subset in SUBSETS]
 
 
-def one_for_all() -> str:
-    """Success of the small models: a pair trained on each world beside one pair trained on three."""
-    lines, sources = [], []
+def one_for_all(_: Data) -> str:
+    """Show success of the small models: a pair trained on each world beside one pair trained on three."""
+    lines: list[list[str]] = []
+    heads = [f"{world}: {subset}" for world in ("EB-ALFRED", "EB-Habitat") for subset in SUBSETS]
     for kind, suffix in (("a pair per world", ""), ("one pair for three", "_household")):
-        files = [f"{name}{suffix}" for name in ("alfworld_valid_seen", "eb_alfred_deliveries", "eb_habitat_deliveries")]
-        results = [_read(name) for name in files]
-        if not all(results):
-            return NOT_RUN
-        found = [results[0]["deliveries"], *(other["subsets"][subset] for other in results[1:] for subset in SUBSETS)]
-        for name in ("none", "static", "compiled"):
+        files = ("alfworld_valid_seen", "eb_alfred_deliveries", "eb_habitat_deliveries")
+        first, *others = results = [read(f"{name}{suffix}") for name in files]
+        found = [first["deliveries"], *(other["subsets"][subset] for other in others for subset in SUBSETS)]
+        for name in DELIVERED.values():
             cells = [rate(rows[name]["success"], rows[name]["interval"], 0) for rows in found]
             lines.append([f"{name}, {kind}", *cells])
-        sources = [f"{data['commit'][:10]}, `{data['file']}`" for data in results]
-    return markdown(["", "ALFWorld", *COLUMNS], lines, f"{results[0]['machine']}; commits {'; '.join(sources)}")
+    commits = "; ".join(f"{data['commit'][:10]}, `{data['file']}`" for data in results)
+    return markdown(["", "ALFWorld", *heads], lines, f"{first['machine']}; commits {commits}")
 
 
-def scienceworld() -> str:
-    """ScienceWorld."""
-    if not (data := _read("scienceworld")):
-        return NOT_RUN
-    number, config = next(iter(data["agents"].values()))["episodes"], data["config"]
-    shown = _without_published(load("scienceworld", "benchmark").table(data), *COMPARED)
-    return (
-        f"{shown}\n\n{number} episodes: {config['variations']} {config['split']} variations of "
-        f"each of the 30 tasks, at most {config['max_steps']} steps; memory: {len(data['memory'])} gold paths of "
-        f"training variations; {_source(data)}"
-    )
+def benchmarks(alfworld: Data) -> str:
+    """Make a row per benchmark: our deliveries and agents by rules, a paper's figures, and whether the two compare."""
 
+    def cell(row: Data, name: str = "success", interval: str = "interval") -> str:
+        return "{:.1f} [{:.0f}, {:.0f}]".format(*(100 * value for value in (row[name], *row[interval])))
 
-def _published(world: str) -> tuple:
-    """Published rows of a world."""
-    return load(world, "benchmark").published
+    def paper(world: str, subset: str, model: str, *settings: str) -> str:
+        rows = {row.name: row.rows[subset][0] for row in load(world, "benchmark").published}
+        return ", ".join(f"{rows[model + setting]:g}" for setting in settings)
 
-
-def _success(row: dict, name: str = "success", interval: str = "interval") -> str:
-    """Success and its interval in percent, as "48.0 [35, 61]"."""
-    return "{:.1f} [{:.0f}, {:.0f}]".format(*(100 * value for value in (row[name], *row[interval])))
-
-
-def _paper(world: str, subset: str, *names: str) -> str:
-    """Published successes of these rows."""
-    rows = {row.name: row.rows[subset][0] for row in _published(world)}
-    return ", ".join(f"{rows[name]:g}" for name in names)
-
-
-def benchmarks() -> str:
-    """A row per benchmark: our deliveries and agents by rules, a paper's figures, and whether the two compare."""
-    delivered = ("none", "static", "compiled")
-    qwen = [f"MemCompiler: Qwen-2.5-VL-32B, {name}" for name in ("no memory", "A-Mem", "compiled")]
-    qwen_14b = [f"MemCompiler: Qwen-2.5-14B, {name}" for name in ("no memory", "static injection", "compiled")]
-    alfworld, science = _read("alfworld_judging_seed2"), _read("scienceworld")["agents"]
+    science = read("scienceworld")["agents"]
     rows = [
         [
             f"ALFWorld, {alfworld['tasks']}, the training seed that won most of dev",
             f"{alfworld['num_tasks']} x {alfworld['num_seeds']} seeds",
-            *(_success(alfworld["deliveries"][name]) for name in delivered),
-            _success(_read("planner_critic")["agents"]["full"][0]),
+            *(cell(alfworld["deliveries"][name]) for name in DELIVERED.values()),
+            cell(read("planner_critic")["agents"]["full"][0]),
             f"MemCompiler, Qwen-2.5-14B, valid_unseen: {', '.join(f'{value:g}' for value in PAPER_ALFWORLD)}",
             "no: other models, other games",
         ]
     ]
-    others = {"eb_alfred": "; RoboMemory: " + _paper("eb_alfred", "base", "RoboMemory: Qwen2.5-VL-72B")}
+    others = {"eb_alfred": "; RoboMemory: " + paper("eb_alfred", "base", "RoboMemory: ", "Qwen2.5-VL-72B")}
     for world, title in (("eb_alfred", "EB-ALFRED"), ("eb_habitat", "EB-Habitat")):
-        played, agents = _read(f"{world}_deliveries"), _read(world)["subsets"]["base"]
-        models, papers = played["subsets"]["base"], _paper(world, "base", *qwen)
-        ends = agents["ends_itself"]
-        rows.append(
+        played, agents = read(f"{world}_deliveries"), read(world)["subsets"]["base"]
+        models, ends = played["subsets"]["base"], agents["ends_itself"]
+        qwen = paper(world, "base", "MemCompiler: Qwen-2.5-VL-32B, ", "no memory", "A-Mem", "compiled")
+        rows += [
             [
-                f"{title}, base, the agent ends the episode itself",
-                str(ends["tasks"]),
-                "-",
-                "-",
-                "-",
-                _success(ends),
-                f"MemCompiler, Qwen-2.5-VL-32B (A-Mem for static): {papers}{others.get(world, '')}",
+                f"{title}, base, the agent ends the episode itself", str(ends["tasks"]), "-", "-", "-", cell(ends),
+                f"MemCompiler, Qwen-2.5-VL-32B (A-Mem for static): {qwen}{others.get(world, '')}",
                 "no: ours is symbolic, theirs sees images",
-            ]
-        )
-        rows.append(
+            ],
             [
                 f"{title}, base, retries until the episode ends",
                 f"{models['none']['tasks']} x {len(played['config']['seeds'])} seeds",
-                *(_success(models[name]) for name in delivered),
-                _success(agents["full"]),
-                "the same",
-                "no",
-            ]
-        )
+                *(cell(models[name]) for name in DELIVERED.values()), cell(agents["full"]), "the same", "no",
+            ],
+        ]  # fmt: skip
+    qwen = paper("scienceworld", "test", "MemCompiler: Qwen-2.5-14B, ", "no memory", "static injection", "compiled")
     rows.append(
         [
-            "ScienceWorld, test",
-            str(science["none"]["episodes"]),
-            *(_success(science[f"model {name}"]) for name in delivered),
-            _success(science["planner_critic"]),
-            f"MemCompiler, Qwen-2.5-14B: {_paper('scienceworld', 'test', *qwen_14b)}",
-            "no: same simulator, other tasks and descriptions",
+            "ScienceWorld, test", str(science["none"]["episodes"]),
+            *(cell(science[f"model {name}"]) for name in DELIVERED.values()), cell(science["planner_critic"]),
+            f"MemCompiler, Qwen-2.5-14B: {qwen}", "no: same simulator, other tasks and descriptions",
         ]
-    )
+    )  # fmt: skip
     for stage in ("single", "joint"):
-        row = _read("memento")["stages"][stage]
-        success = "-", "-", "-", _success(row, "sr", "sr_interval")
+        row = read("memento")["stages"][stage]
         other = row["published"]["gpt-4o"]
-        paper = f"MEMENTO, GPT-4o, {other['episodes']} of the same episodes: {100 * other['sr']:.1f}"
+        gpt = f"MEMENTO, GPT-4o, {other['episodes']} of the same episodes: {100 * other['sr']:.1f}"
+        own = ["-", "-", "-", cell(row, "sr", "sr_interval")]
         comparable = "in part: same episodes, theirs in habitat-sim"
-        rows.append([f"MEMENTO, {stage}", str(row["episodes"]), *success, paper, comparable])
+        rows.append([f"MEMENTO, {stage}", str(row["episodes"]), *own, gpt, comparable])
     heads = ("benchmark", "tasks", "no memory", "static", "compiled", "agent by rules", "the paper's", "comparable")
     for row in rows:
         row[6] = re.sub("|".join(PAPERS), lambda paper: f"[{paper[0]}]({PAPERS[paper[0]]})", row[6])
     return markdown(heads, rows)
 
 
-def table_of_faults(attacks: dict[str, dict]) -> str:
+#
+# ---- Speed and faults ------------------------------------------------------------------------------------------------
+#
+def speed(data: Data) -> str:
+    """Compare the engine with TextWorld."""
+    row = data.get("result", data)
+    columns = {
+        "": named, "native": number("native_steps_per_s", ",.0f"), "TextWorld": number("textworld_steps_per_s", ",.1f"),
+        "ratio": number("ratio", ",.0f"),
+    }  # fmt: skip
+    footer = f"Loading a game takes {row['load_ms_p50']:.2f} ms (median), all {row['games']:,} games "
+    footer += f"{row['load_all_s']:.1f} s; an environment takes {row['kilobytes_per_env']:.0f} kB."
+    return grid([("steps/s, one thread, observations and admissible commands", row)], columns, footer)
+
+
+def worlds(data: Data) -> str:
+    """Show the speed of every native world."""
+    columns = {
+        "world": lambda name, _: f"`{name}`",
+        "steps/s, 16 envs": lambda name, row: f"{row[f'{name}_steps_per_s']:,}",
+        "steps/s, one env": lambda name, row: f"{row[f'{name}_single_env_steps_per_s']:,}",
+        "snapshot": lambda name, row: f"{row[f'{name}_snapshot_us']:.1f} us",
+    }
+    rows = ((key.removesuffix("_tasks"), data) for key in data if key.endswith("_tasks"))
+    where = source(data | {"command": "python experiments/bench.py --suite worlds"})
+    return grid(rows, columns, f"One thread, texts included; {where}")
+
+
+def graph_speed(data: Data) -> str:
+    """Compare the knowledge graph with libraries, from Python."""
+    update, khop = data["update_k2_us_p50"], data["khop2_us_p50"]
+    times = {name: value / update["native"] for name, value in update.items()}
+    kinds = {"update and 2 hops, us": update, "2 hops, us": khop, "update and 2 hops, times native": times}
+    columns = {"": named, **{name: number(name, ",.1f") for name in update}}
+    return grid(kinds.items(), columns, f"{data['graph_nodes']:,} nodes, median; {source(data)}")
+
+
+def graph_ratio(data: Data) -> str:
+    """Compare the knowledge graph in C++ with a bare adjacency list, by number of nodes and degree."""
+    rows: dict[str, Data] = {}
+    for key, value in data["update_k2_ratio"].items():
+        nodes, _, degree = key.partition(" nodes, degree ")
+        rows.setdefault(degree, {})[f"{int(nodes):,} nodes"] = value
+    columns = {"degree": named, **{size: number(size, ".2f") for size in next(iter(rows.values()))}}
+    return grid(rows.items(), columns, f"Update and 2 hops, median, native by bare; {source(data)}")
+
+
+def vector_speed(data: Data) -> str:
+    """Show queries per second at 99 % recall of every library."""
+    rows = {}
+    for name, kinds in data["search_qps_at_recall_0.99"].items():
+        count, _, spread = name.partition(" ")
+        for kind, row in kinds.items():
+            told = kind.replace("_", " ").replace("1 thread", "on one thread")
+            ratio = data["search_qps_native_by_best_other"][f"{name} {kind}"]
+            rows[f"{int(count):,} {spread or 'clustered'}, {told}"] = row | {"ratio": ratio}
+    columns = {"queries/s": named}
+    columns |= {name: number(name, ",.0f") for name in next(iter(rows.values())) if name != "ratio"}
+    columns["native by the best other"] = number("ratio", ".1f")
+    footer = f"{data['vector_dim']} dimensions, {data['vector_queries']:,} queries, recall at 10; {source(data)}"
+    return grid(rows.items(), columns, footer)
+
+
+def sampling(data: Data) -> str:
+    """Show prefill and decode with SmolLM2's shape beside other programs."""
+
+    def speed_of(what: str, batch: str) -> Cell:
+        return lambda name, _: f"{data[f'{what}_tokens_per_s'][name][batch][0]:,.0f}"
+
+    columns: dict[str, Cell] = {"tokens/s": lambda name, _: f"{name} ({data['contenders'][name]})"}
+    for what in ("prefill", "decode"):
+        columns |= {f"{what}, batch {n}": speed_of(what, str(n)) for n in data["settings"]["batches"]}
+    footer = f"float32, median of {data['settings']['rounds']} rounds; {source(data)}"
+    return grid(((name, {}) for name in data["contenders"]), columns, footer)
+
+
+def drop_in(row: Data) -> str:
+    """Compare rollouts of the original's batch env with ours behind the same import."""
+    both, large = f"{row['episodes']} episodes, {row['steps']:,} steps", f"{row['large_episodes']} episodes"
+    times = f"{row['original_rollout_s']:,.0f} s", f"{row['drop_in_rollout_s']:.2f} s", f"{row['ratio']:,}"
+    rows = [
+        [both, *times],
+        [f"{large}, {row['large_steps']:,} steps", "not measured", f"{row['drop_in_large_rollout_s']:.2f} s", ""],
+    ]
+    return markdown(
+        ["rollout, wall clock", "alfworld 0.4.2", "drop-in", "ratio"],
+        rows,
+        f"{row['cores']} core for both sides, which other programs used, too. Ours: median of {row['rounds']}, "
+        f"{row['drop_in_rollout_s_min']:.2f} to {row['drop_in_rollout_s_max']:.2f} s and "
+        f"{row['drop_in_large_rollout_s_min']:.2f} to {row['drop_in_large_rollout_s_max']:.2f} s. "
+        f"Steps whose answers differ: {row['mismatches']}. {source(row)}",
+    )
+
+
+def table_of_faults(attacks: Mapping[str, Data]) -> str:
     """Attack, tries, landed, faults; the last row sums up."""
-    rows = [(name, row["tries"], row["landed"], len(row["faults"])) for name, row in attacks.items()]
-    rows.append(("all", *(sum(row[i] for row in rows) for i in (1, 2, 3))))
-    lines = [[name, f"{tries:,}", f"{hit:,}", str(bad)] for name, tries, hit, bad in rows]
-    return markdown(["attack", "tries", "landed", "faults"], lines)
+    rows = {name: (row["tries"], row["landed"], len(row["faults"])) for name, row in attacks.items()}
+    rows["all"] = tuple(map(sum, zip(*rows.values())))
+    return markdown(
+        ["attack", "tries", "landed", "faults"], [[name, *map("{:,}".format, row)] for name, row in rows.items()]
+    )
 
 
-def faults() -> str:
-    """Tries and faults of the long campaign of attacks."""
-    if not (data := _read("faults")):
-        return "Not run yet."
+def faults(data: Data) -> str:
+    """Show tries and faults of the long campaign of attacks."""
     hours = sum(attack["seconds"] for attack in data["attacks"].values()) / 3600
-    kinds: dict[str, dict[str, Any]] = {}
+    kinds: dict[str, Data] = {}
     for name, row in data["attacks"].items():
         kind = kinds.setdefault(f"{name.partition('_')[0]}*", {"tries": 0, "landed": 0, "faults": []})
-        kind |= {"tries": kind["tries"] + row["tries"], "landed": kind["landed"] + row["landed"]}
-        kind["faults"] += row["faults"]
-    return f"{table_of_faults(kinds)}\n\n{hours:.1f} hours; seed {data['seed']}; {_source(data)}"
+        kinds[f"{name.partition('_')[0]}*"] = {key: kind[key] + row[key] for key in kind}
+    return f"{table_of_faults(kinds)}\n\n{hours:.1f} hours; seed {data['seed']}; {source(data)}"
 
 
-TABLES = {
+#
+# ---- Pages -----------------------------------------------------------------------------------------------------------
+#
+TABLES: dict[str, Callable[[Data], str]] = {
     "benchmarks": benchmarks,
-    "graph_ratio": _of("bench_graph", graph_ratio_table),
-    "vector_speed": _of("bench_vectors", vector_speed_table),
-    "faults": faults,
-    "scienceworld": scienceworld,
-    "one_for_all": one_for_all,
-    "graph_speed": _of("bench_graph_libraries", graph_speed_table),
-    "sampling": _of("bench_models", sampling_table),
-    "drop_in": _of("bench_drop_in", drop_in_table),
-    "eb_alfred": eb_alfred,
-    "eb_habitat": eb_habitat,
-    "eb_habitat_relations": eb_habitat_relations,
-    "eb_alfred_revisited": lambda: revisited("eb_alfred"),
-    "eb_habitat_revisited": lambda: revisited("eb_habitat"),
-    "eb_alfred_deliveries": lambda: deliveries_on("eb_alfred", "eb_alfred_deliveries"),
-    "eb_habitat_deliveries": lambda: deliveries_on("eb_habitat", "eb_habitat_deliveries"),
-    "quick_start": quick_start,
+    "quick_start": deliveries,
     "quick_start_success": quick_start_success,
-    "noisy_triples": noisy_triples,
-    "locomo": _of("locomo", locomo),
-    "worlds": worlds,
-    "grpo_habits": lambda: grpo_table(_read, _source),
-    "alfworld_seeds": lambda: training_seeds_table(_read, "alfworld_judging"),
-    "speed": speed,
+    "one_for_all": one_for_all,
+    "alfworld_seeds": training_seeds,
     "planner_critic": planner_critic,
     "robot_faults": robot_faults,
     "memento": memento,
-    "memento_captions": _of("memento_captions", lambda data, source: f"{captions_table(data)}\n\n{source}"),
-    "memento_joined": _of("memento_joined", memento_joined),
-    **{name: _of(name, table) for name, table in (BASELINES | STUDIES).items()},
-    "memento_encoders": _of("memento_encoders", memento_encoders),
+    "memento_captions": lambda data: f"{captions_table(data)}\n\n{source(data)}",
+    "memento_joined": memento_joined,
+    "memento_encoders": memento_encoders,
+    "scienceworld": scienceworld,
+    "scienceworld_control": scienceworld_control,
+    "eb_alfred": planner_benchmark("eb_alfred", *COMPARED),
+    "eb_habitat": planner_benchmark("eb_habitat", *COMPARED),
+    "eb_alfred_deliveries": planner_benchmark("eb_alfred"),
+    "eb_habitat_deliveries": planner_benchmark("eb_habitat"),
+    "eb_alfred_revisited": revisited("eb_alfred"),
+    "eb_habitat_revisited": revisited("eb_habitat"),
+    "eb_habitat_relations": eb_habitat_relations,
+    "locomo": locomo,
+    "grpo_habits": grpo,
+    "noisy_triples": noisy_triples,
+    "online_bank": online_bank,
+    "soft_probe": soft_probe,
+    "baseline_recall": recall,
+    "baseline_agents": agents,
+    **dict.fromkeys(("baseline_agents_eb_alfred", "baseline_agents_eb_habitat"), repeated),
+    **dict.fromkeys(("baselines_alfworld", "baselines_alfworld_read"), methods),
+    **dict.fromkeys(("habits", "procedures", "change", "alfworld_judging_seed0"), controls),
+    **dict.fromkeys(("ablations", "no_bank_procedures"), ablations),
+    **dict.fromkeys(("soft_budget", "soft_budget_procedures"), soft_budget),
+    **dict.fromkeys(("alfworld_qwen15", "alfworld_qwen05", "alfworld_smollm2"), served),
+    **dict.fromkeys(("alfworld_qwen15_commands", "alfworld_qwen05_commands"), served),
+    "faults": faults,
+    "speed": speed,
+    "worlds": worlds,
+    "graph_speed": graph_speed,
+    "graph_ratio": graph_ratio,
+    "vector_speed": vector_speed,
+    "sampling": sampling,
+    "drop_in": drop_in,
 }
+FILES = {
+    "benchmarks": "alfworld_judging_seed2", "quick_start": "grpo_cpu", "quick_start_success": "grpo_cpu",
+    "one_for_all": "alfworld_valid_seen", "alfworld_seeds": "alfworld_judging_seed0", "speed": "bench_alfworld",
+    "worlds": "bench_worlds", "graph_speed": "bench_graph_libraries", "graph_ratio": "bench_graph",
+    "vector_speed": "bench_vectors", "sampling": "bench_models", "drop_in": "bench_drop_in",
+}  # fmt: skip
+"""Table -> result, where their names differ."""
 
 
 def tidy(text: str) -> str:
@@ -516,7 +925,8 @@ def render(text: str) -> str:
     """Rewrite every table in `text`."""
 
     def fill(match: re.Match) -> str:
-        return f"<!-- table: {match[1]} -->\n{tidy(TABLES[match[1]]())}\n<!-- end -->"
+        table = TABLES[match[1]](read(FILES.get(match[1], match[1])))
+        return f"<!-- table: {match[1]} -->\n{tidy(table)}\n<!-- end -->"
 
     return re.sub(r"<!-- table: (\w+) -->\n(?:(?!<!--).)*<!-- end -->", fill, text, flags=re.DOTALL)
 
