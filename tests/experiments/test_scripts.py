@@ -29,8 +29,8 @@ def unreachable(script: pathlib.Path, source: str = "") -> list[str]:
         nodes = [node for node in ast.walk(ast.parse(text)) if hasattr(node, "lineno")]
         functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
         later = {node for function in functions for node in ast.walk(function)} if path != script else set()
-        for node in sorted(nodes, key=lambda node: node.lineno):
-            if isinstance(node, ast.Call) and node not in later:
+        for node in sorted(set(nodes) - later, key=lambda node: node.lineno):
+            if isinstance(node, ast.Call):
                 has_root |= ast.unparse(node.func) in ("register_all", "sys.path.append")
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 if getattr(node, "level", 0) and path == script:
