@@ -26,12 +26,17 @@ NUM_GENERATED = 20
 """Tasks of the home that is played where none are named."""
 
 
+@functools.lru_cache(maxsize=8)
+def _generated(world: str, seed: int) -> dict[str, Any]:
+    return dict(load(world, "generated")(NUM_GENERATED, seed))
+
+
 def _make(world: str, num_envs: int, render_mode: str | None, options: dict[str, Any]) -> NativeVectorEnv:
     if render_mode not in (None, "ansi"):
         raise InvalidInputError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
     tasks = {}
     if "tasks" not in options and card(world).generated:
-        tasks = load(world, "generated")(NUM_GENERATED, options.get("seed", 0))
+        tasks = _generated(world, options.get("seed", 0))
     envs = make(world, num_envs=num_envs, **options, **tasks)
     envs.made_by, envs.render_mode = functools.partial(_make, world, num_envs, render_mode, options), render_mode
     return envs

@@ -15,6 +15,7 @@ from typing import Any
 
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import MissingDependencyError
+from embodied_mem.serve.replies import SYSTEM_PROMPT, command_of, prompt_of
 
 try:
     import verifiers.v1 as vf
@@ -25,9 +26,6 @@ except ImportError as error:
     ) from error
 
 __all__ = ["WorldEnv", "WorldTaskset"]
-
-SYSTEM_PROMPT = "You act in a text world. End your answer with a line that is one of the commands possible now."
-"""What the policy is told in every task; `--env.taskset.system-prompt FILE` says something else."""
 
 
 class WorldConfig(vf.TasksetConfig):
@@ -75,7 +73,7 @@ class WorldEnv(vf.Env[WorldEnvConfig]):
                     steps, over = steps + 1, terminated or truncated
                     if over:
                         break
-                    segment = await interaction.turn(_told(text, info))
+                    segment = await interaction.turn(prompt_of(text, info))
             trace = interaction.trace
             trace.record_reward("won", float(info["won"]))
             trace.record_metric("progress", float(info["progress"]))
@@ -96,7 +94,7 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldConfig]):
                 text, info = world.reset(seed=seed)
                 data = WorldData(
                     name=f"{self.config.world}#{seed}",
-                    prompt=_told(text, info),
+                    prompt=prompt_of(text, info),
                     system_prompt=SYSTEM_PROMPT,
                     world=self.config.world,
                     options=self.config.options,
@@ -105,14 +103,3 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldConfig]):
                 yield WorldTask(data, self.config.task)
         finally:
             world.close()
-
-
-def command_of(reply: str) -> str:
-    """The last line of a reply that is not blank."""
-    lines = [line.strip() for line in reply.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
-def _told(text: str, info: dict[str, Any]) -> str:
-    commands = info.get("admissible_commands")
-    return text if not commands else f"{text}\nPossible now: {', '.join(commands)}"

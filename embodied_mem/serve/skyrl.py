@@ -1,0 +1,143 @@
+"""Worlds as environments of SkyRL: an env class for its registry, and a writer of its dataset.
+
+    python -m embodied_mem.serve.skyrl alfworld train.parquet --num_tasks 2000 --options '{"tasks": "train"}'
+
+    import embodied_mem.serve.skyrl             # registers the env class "embodied_mem", which the rows name
+    # then SkyRL's own entry point, with data.train_data="['train.parquet']" and environment.env_class=embodied_mem
+
+A row is a task: the world, its options, a seed, the system prompt. The env's first text is appended to the prompt. A
+reply's command is its `<action>…</action>`, else its last line.
+
+Needs `pip install skyrl-gym`; the writer needs `pip install pyarrow`, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from embodied_mem.envs.single_env import TextEnv
+from embodied_mem.errors import InvalidInputError, MissingDependencyError
+from embodied_mem.serve.replies import SYSTEM_PROMPT, command_of, prompt_of
+
+try:
+    import skyrl_gym
+    from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
+except ImportError as error:
+    raise MissingDependencyError(f"skyrl-gym is not installed ({error}); run: pip install skyrl-gym") from error
+
+ENV_CLASS = "embodied_mem"
+
+Messages = list[dict[str, str]]
+
+
+class SkyRLWorld(BaseTextEnv):
+    """One episode of a world; envs of different threads are independent.
+
+    Args:
+        env_config: unused.
+        extras: the row: `extra_info` with `world`, `options` (JSON) and `seed`; SkyRL adds `max_turns`, the steps after
+            which the episode ends, if it is given.
+
+    Raises:
+        InvalidInputError: `extra_info` lacks a field, the world or one of its options is unknown.
+    """
+
+    def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None):
+        super().__init__()
+        extras = extras or {}
+        row = extras.get("extra_info") or {}
+        if missing := {"world", "options", "seed"} - set(row):
+            raise InvalidInputError(f"extras: expected extra_info with world, options and seed; {sorted(missing)} lack")
+        self.max_turns = int(extras["max_turns"]) if extras.get("max_turns") else 0
+        self._env, self._seed = TextEnv(row["world"], **json.loads(row["options"])), int(row["seed"])
+        self._info: dict[str, Any] = {}
+
+    def init(self, prompt: Messages) -> tuple[Messages, dict[str, Any]]:
+        """Start the episode; return the prompt with the first text, and `{"task_id": ...}`."""
+        text, self._info = self._env.reset(seed=self._seed)
+        self.turns = 0
+        return [*prompt, _message(text, self._info)], {"task_id": self._info["task_id"]}
+
+    def step(self, action: str) -> BaseTextEnvStepOutput:
+        """Play the command of a reply.
+
+        Returns:
+            `observations` (one message, none at the end), `reward` (float), `done`, `metadata` (`command`, `won`).
+        """
+        command = command_of(action)
+        text, reward, terminated, truncated, self._info = self._env.step(command)
+        self.turns += 1
+        done = terminated or truncated or self.turns == self.max_turns
+        return BaseTextEnvStepOutput(
+            observations=[] if done else [_message(text, self._info)],
+            reward=reward,
+            done=done,
+            metadata={"command": command, "won": bool(self._info["won"])},
+        )
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Report `won` and `progress` (0 to 1) and `steps` of the episode."""
+        return {
+            "won": float(self._info.get("won", 0)),
+            "progress": float(self._info.get("progress", 0)),
+            "steps": float(self.turns),
+        }
+
+    def close(self) -> None:
+        """End what the world runs."""
+        self._env.close()
+
+
+def rows(world: str, num_tasks: int, first_seed: int = 0, **options: Any) -> list[dict[str, Any]]:
+    """List the rows of a dataset: one task per seed from `first_seed` on."""
+    return [
+        {
+            "data_source": f"embodied_mem/{world}",
+            "prompt": [{"role": "system", "content": SYSTEM_PROMPT}],
+            "env_class": ENV_CLASS,
+            "reward_spec": {"method": "rule", "ground_truth": ""},
+            "extra_info": {"world": world, "options": json.dumps(options), "seed": seed},
+        }
+        for seed in range(first_seed, first_seed + num_tasks)
+    ]
+
+
+def write_dataset(path: str | os.PathLike[str], dataset: list[dict[str, Any]]) -> None:
+    """Write the rows of a dataset as a parquet file."""
+    try:
+        pandas: Any = importlib.import_module("pandas")
+        pandas.DataFrame(dataset).to_parquet(path)
+    except ImportError as error:
+        raise MissingDependencyError(f"{error}; run: pip install pandas pyarrow") from error
+
+
+def _message(text: str, info: dict[str, Any]) -> dict[str, str]:
+    return {"role": "user", "content": prompt_of(text, info)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write a dataset (the command line of this module)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m embodied_mem.serve.skyrl", description="Writes a dataset of tasks."
+    )
+    parser.add_argument("world")
+    parser.add_argument("file", help="the parquet file")
+    parser.add_argument("--num_tasks", type=int, default=1000)
+    parser.add_argument("--first_seed", type=int, default=0)
+    parser.add_argument("--options", type=json.loads, default={}, help='of the world, as JSON: \'{"tasks": "train"}\'')
+    given = parser.parse_args(arguments)
+    TextEnv(given.world, **given.options).close()  # refuses unknown worlds and options before anything is written
+    write_dataset(given.file, rows(given.world, given.num_tasks, given.first_seed, **given.options))
+    print(f"{given.num_tasks} tasks of {given.world} in {given.file}")
+
+
+if ENV_CLASS not in skyrl_gym.envs.registration.registry:
+    skyrl_gym.register(id=ENV_CLASS, entry_point=f"{__name__}:SkyRLWorld")
+
+if __name__ == "__main__":
+    main()
