@@ -20,7 +20,6 @@ from embodied_mem.types import Episode
 from .method import (
     TEXT,
     TEXTS,
-    Entries,
     SearchingMethod,
     clauses_of,
     lines_for,
@@ -50,7 +49,6 @@ class Note:
 
     @property
     def searched_by(self) -> str:
-        """All of it."""
         return " ".join([self.content, *self.keywords, self.context, *self.tags])
 
 
@@ -71,7 +69,6 @@ class AMem(SearchingMethod):
     def __init__(self, chat: ChatModel | None = None):
         super().__init__(chat)
         self.notes: dict[int, Note] = {}
-        self.entries = Entries()
         self.evolutions = 0
 
     def observe(self, episode: Episode) -> None:
@@ -86,7 +83,7 @@ class AMem(SearchingMethod):
         if self.chat is None:
             content = tagged("; ".join(clauses_of(episode)) or goal, compact_room(episode.first_observation))
         note = Note(content, about["keywords"], about["context"], about["tags"])
-        near = [n for n, _ in self.entries.index.search(note.searched_by, self.NEIGHBOURS)]
+        near = [*self.near(note.searched_by, self.NEIGHBOURS)]
         if near:
             self._evolve(note, near)
         self.notes[self.entries.add(note.content, note.searched_by)] = note
@@ -121,10 +118,9 @@ class AMem(SearchingMethod):
         """The ten nearest notes, each followed by those that it links to. One call."""
         asked = self.question(task, observation, newest)
         words = self.ask(self.KEYWORDS, {"task": asked}, schema_of(keywords=TEXTS), lambda: {"keywords": [asked]})
-        found = self.entries.index.search(" ".join(words["keywords"]), self.TOP_K)
-        numbers = [n for first, _ in found for n in (first, *self.notes[first].links)]
+        found = self.near(" ".join(words["keywords"]), self.TOP_K)
+        numbers = [n for first in found for n in (first, *self.notes[first].links)]
         return lines_for((self.notes[n].content for n in dict.fromkeys(numbers)), observation)
 
     def texts(self) -> list[str]:
-        """The notes with all that is said of them."""
         return [untagged(note.searched_by) for note in self.notes.values()]

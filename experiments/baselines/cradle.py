@@ -60,7 +60,6 @@ class Cradle(CommandGenerator):
         return [self.skills[i][1] for i in np.argsort(-products, kind="stable")[:SKILLS]]
 
     def play(self, goal: str, text: str) -> Generator[str, str, None]:
-        """As `CommandGenerator.play`."""
         self.record, self.summary = TaskRecord(), ""
         self.recent.clear()
         self._goal, self._room, self._answers, self._curated = goal, compact_room(text), list[str](), False

@@ -32,7 +32,7 @@ from .method import (
 
 
 class GMemory(SearchingMethod):
-    """Task graph, trajectories, insights."""
+    """Task graph, trajectories, insights; an entry has the key steps of an episode and is searched by its task."""
 
     EDGE, ABOVE, NEAREST = 0.7, 0.3, 2
     TASK_WEIGHT = 4
@@ -46,7 +46,6 @@ class GMemory(SearchingMethod):
 
     def __init__(self, chat: ChatModel | None = None):
         super().__init__(chat)
-        self.tasks = Entries()  # text: key steps; searched by the task
         self._asked: dict[int, str] = {}
         self.won: dict[int, bool] = {}
         self.insights = Entries()
@@ -67,7 +66,7 @@ class GMemory(SearchingMethod):
             lambda: {"steps": clauses_of(episode) or [plain_goal(episode.goal)]},
         )  # fmt: skip
         steps = tagged("; ".join(answer["steps"]), compact_room(episode.first_observation))
-        number = self.tasks.add(steps, asked)
+        number = self.entries.add(steps, asked)
         self._asked[number], self.won[number] = asked, episode.won
         self._recent.append(episode)
         if len(self.won) % self.REVISE_EVERY == 0:
@@ -77,12 +76,12 @@ class GMemory(SearchingMethod):
 
     def edges(self, number: int) -> list[int]:
         """Tasks beside one in the graph, nearest first. Edges follow from similarities, so that none is stored."""
-        near = self.tasks.index.search(self._asked[number], len(self.won), above=self.EDGE)
+        near = self.entries.index.search(self._asked[number], len(self.won), above=self.EDGE)
         return [n for n, _ in near if n != number]
 
     def _revise(self) -> None:
         told, self._recent = self._recent, []
-        given = {"episodes": [transcript(one) for one in told], "known": self.texts_of_insights()}
+        given = {"episodes": [transcript(one) for one in told], "known": [*self.insights.texts.values()]}
         known = set(given["known"])
         rule = {"insights": [c for one in told if one.won for c in _general(one) if c not in known]}
         for text in dict.fromkeys(self.ask(self.REVISE, given, schema_of(insights=TEXTS), lambda: rule)["insights"]):
@@ -119,11 +118,11 @@ class GMemory(SearchingMethod):
     def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
         """Trajectories, then insights. One call, that ranks."""
         asked = self.question(task, observation, newest)
-        cosines = dict(self.tasks.index.search(asked, len(self.won)))
+        cosines = dict(self.entries.index.search(asked, len(self.won)))
         first = [*cosines][: self.NEAREST]
         reached = dict.fromkeys([*first, *(n for one in first for n in self.edges(one))])
         near = sorted((n for n in reached if cosines[n] > self.ABOVE), key=lambda n: -cosines[n])
-        texts = [self.tasks.texts[n] for n in near]
+        texts = [self.entries.texts[n] for n in near]
         order = self.ask(
             self.RANK, {"task": asked, "episodes": dict(enumerate(texts))}, schema_of(order=TEXTS),
             lambda: {"order": [str(i) for i in range(len(near))]},
@@ -132,17 +131,12 @@ class GMemory(SearchingMethod):
         won = [n for n in ranked if self.won[n]][: self.SUCCESSES]
         lost = [n for n in ranked if not self.won[n]][: self.FAILURES]
         best = self._best_insights(asked)
-        return lines_for([self.tasks.texts[n] for n in (*won, *lost)], observation) + [
+        return lines_for([self.entries.texts[n] for n in (*won, *lost)], observation) + [
             self.insights.texts[n] for n in best
         ]
 
-    def texts_of_insights(self) -> list[str]:
-        """The insights."""
-        return [*self.insights.texts.values()]
-
     def texts(self) -> list[str]:
-        """Key steps of all episodes, and insights."""
-        return [*self.tasks.texts.values(), *self.texts_of_insights()]
+        return [*self.entries.texts.values(), *self.insights.texts.values()]
 
 
 def without_refused(episode: Episode) -> str:

@@ -8,16 +8,14 @@ memory) is not built: rules have nothing to say there.
 from __future__ import annotations
 
 from embodied_mem.compiler.prompts import compact_room, plain_goal
-from embodied_mem.language.chat import ChatModel, Json
+from embodied_mem.language.chat import Json
 from embodied_mem.types import Episode
 
 from .method import (
     TEXT,
-    Entries,
     SearchingMethod,
     clauses_of,
     facts_of,
-    lines_for,
     schema_list,
     schema_of,
     tagged,
@@ -28,7 +26,6 @@ from .method import (
 class LangMem(SearchingMethod):
     """Five records that fit the episode are shown; the answer inserts new ones and writes old ones anew."""
 
-    QUERY_LIMIT = 5
     TASK_WEIGHT = 4
     MANAGE = (
         "Bring the memory up to date with this episode: give each record that is new (id empty) or that changes (its "
@@ -36,19 +33,15 @@ class LangMem(SearchingMethod):
     )
     RECORDS = schema_of(records=schema_list(id=TEXT, kind={"enum": ["semantic", "episodic"]}, content=TEXT))
 
-    def __init__(self, chat: ChatModel | None = None):
-        super().__init__(chat)
-        self.entries = Entries()
-
     def observe(self, episode: Episode) -> None:
         """One call."""
         message = transcript(episode)
-        near = [n for n, _ in self.entries.index.search(message, self.QUERY_LIMIT)]
-        existing = [{"id": str(n), "content": self.entries.texts[n]} for n in near]
+        near = {str(number): text for number, text in self.near(message, self.TOP_K).items()}
+        existing = [{"id": number, "content": text} for number, text in near.items()]
         given: Json = {"existing": existing, "episode": message}
         answer = self.ask(self.MANAGE, given, self.RECORDS, lambda: {"records": self._by_rule(episode)})
         for one in answer["records"]:
-            if one["id"] in {str(n) for n in near}:
+            if one["id"] in near:
                 self.entries.put(int(one["id"]), one["content"])
             else:
                 self.entries.add(one["content"])
@@ -60,12 +53,3 @@ class LangMem(SearchingMethod):
         told = f"{plain_goal(episode.goal)}; {'; '.join(clauses_of(episode))}"
         told = tagged(told, compact_room(episode.first_observation))
         return [*new, *([] if told in kept else [{"id": "", "kind": "episodic", "content": told}])]
-
-    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
-        """The five records that fit best."""
-        found = self.entries.index.search(self.question(task, observation, newest), self.QUERY_LIMIT)
-        return lines_for((self.entries.texts[number] for number, _ in found), observation)
-
-    def texts(self) -> list[str]:
-        """The records."""
-        return [*self.entries.texts.values()]

@@ -40,17 +40,13 @@ _PLACE = re.compile(r"(was|placed|cleaned|heated|cooled|used .{,80}?) (?:in|at) 
 class Mem0One(SearchingMethod):
     """Release 1.0: each new fact is added, replaces an old memory, removes one, or changes nothing."""
 
-    NEIGHBOURS = 5
+    NEIGHBOURS, TOP_K = 5, TOP_K
     FACTS = "List what is worth remembering of this episode, one short fact each."
     DECIDE = (
         "Decide for each new fact what becomes of the memory: ADD it, UPDATE the memory with this id to a new text, "
         "DELETE the memory with this id, which it contradicts, or NONE."
     )
     DECISIONS = schema_of(memory=schema_list(id=TEXT, text=TEXT, event={"enum": ["ADD", "UPDATE", "DELETE", "NONE"]}))
-
-    def __init__(self, chat: ChatModel | None = None):
-        super().__init__(chat)
-        self.entries = Entries()
 
     def observe(self, episode: Episode) -> None:
         """Two calls; none of the second where there is no fact."""
@@ -61,26 +57,18 @@ class Mem0One(SearchingMethod):
             return
         near: dict[int, str] = {}
         for fact in facts:
-            near |= {n: self.entries.texts[n] for n, _ in self.entries.index.search(fact, self.NEIGHBOURS)}
+            near |= self.near(fact, self.NEIGHBOURS)
         numbers = {str(i): number for i, number in enumerate(near)}  # a model copies small numbers rightly
         old = [{"id": i, "text": near[number]} for i, number in numbers.items()]
         given: Json = {"memory": old, "new_facts": facts}
         for one in self.ask(self.DECIDE, given, self.DECISIONS, lambda: {"memory": _decided(old, facts)})["memory"]:
             if one["event"] == "ADD" and one["text"]:
                 self.entries.add(one["text"])
-            elif one["event"] == "UPDATE" and numbers.get(one["id"]) in self.entries.texts:
-                self.entries.put(numbers[one["id"]], one["text"])
-            elif one["event"] == "DELETE" and numbers.get(one["id"]) in self.entries.texts:
-                self.entries.remove(numbers[one["id"]])
-
-    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
-        """The nearest memories."""
-        found = self.entries.index.search(self.question(task, observation, newest), TOP_K)
-        return lines_for((self.entries.texts[number] for number, _ in found), observation)
-
-    def texts(self) -> list[str]:
-        """The memories."""
-        return [*self.entries.texts.values()]
+            elif (number := numbers.get(one["id"])) in self.entries.texts:
+                if one["event"] == "UPDATE":
+                    self.entries.put(number, one["text"])
+                elif one["event"] == "DELETE":
+                    self.entries.remove(number)
 
 
 def _decided(old: list[dict[str, str]], facts: list[str]) -> list[dict[str, str]]:
@@ -110,7 +98,7 @@ class Mem0Two(SearchingMethod):
 
     def __init__(self, chat: ChatModel | None = None):
         super().__init__(chat)
-        self.entries, self.words = Entries(), WordIndex()
+        self.words = WordIndex()
         self.entities, self.linked = Entries(), dict[int, set[int]]()
         self._by_name: dict[str, int] = {}
         self._last: deque[str] = deque(maxlen=self.LAST_MESSAGES)
@@ -118,7 +106,7 @@ class Mem0Two(SearchingMethod):
     def observe(self, episode: Episode) -> None:
         """One call."""
         message = transcript(episode)
-        near = [self.entries.texts[n] for n, _ in self.entries.index.search(message, self.NEIGHBOURS)]
+        near = [*self.near(message, self.NEIGHBOURS).values()]
         existing = [{"id": str(i), "text": text} for i, text in enumerate(near)]
         given: Json = {"existing": existing, "last": [*self._last], "new": message}
         rule = lambda: {"memory": [{"text": fact} for fact in facts_of(episode)]}  # noqa: E731
@@ -144,10 +132,8 @@ class Mem0Two(SearchingMethod):
         self.linked.setdefault(same, set()).add(number)
 
     def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
-        """The best by the sum of the three scores."""
-        return lines_for(
-            (self.entries.texts[n] for n, _ in self.search(self.question(task, observation, newest))), observation
-        )
+        found = self.search(self.question(task, observation, newest))
+        return lines_for((self.entries.texts[number] for number, _ in found), observation)
 
     def search(self, query: str, k: int = TOP_K) -> list[tuple[int, float]]:
         """(id, score), best first.
@@ -180,26 +166,10 @@ class Mem0Two(SearchingMethod):
                 boosts |= {number: max(boosts.get(number, 0.0), boost) for number in linked}
         return boosts
 
-    def texts(self) -> list[str]:
-        """The memories."""
-        return [*self.entries.texts.values()]
 
-
-_VERBS = {
-    "put",
-    "placed",
-    "clean",
-    "cleaned",
-    "heat",
-    "heated",
-    "cool",
-    "cooled",
-    "used",
-    "hot",
-    "was",
-    "examine",
-    "look",
-}
+_VERBS = set(
+    ["put", "placed", "clean", "cleaned", "heat", "heated", "cool", "cooled", "used", "hot", "was", "examine", "look"]
+)
 
 
 def entities_of(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from embodied_mem.agents.method import MemoryMethod
 from embodied_mem.compiler.prompts import compact_room, plain_goal
-from embodied_mem.language.chat import Json
+from embodied_mem.language.chat import ChatModel, Json
 from embodied_mem.memory.bank import relevant_events
 from embodied_mem.memory.embedders import default_embedder
 from embodied_mem.memory.search import TextIndex
@@ -28,6 +28,22 @@ class SearchingMethod(MemoryMethod):
     TASK_WEIGHT = 1
     """How often the task stands in a question before the room; 0 for the task alone. Free: chosen on `dev` games,
     with as many tries for every method (`experiments/analyses/baseline_trials.py`)."""
+    TOP_K = 5
+    """Entries that are recalled."""
+
+    def __init__(self, chat: ChatModel | None = None):
+        super().__init__(chat)
+        self.entries = Entries()
+
+    def near(self, text: str, k: int) -> dict[int, str]:
+        """The `k` entries that fit a text best, by id."""
+        return {number: self.entries.texts[number] for number, _ in self.entries.index.search(text, k)}
+
+    def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
+        return lines_for(self.near(self.question(task, observation, newest), self.TOP_K).values(), observation)
+
+    def texts(self) -> list[str]:
+        return [*self.entries.texts.values()]
 
     def question(self, task: str, observation: str, newest: str = "") -> str:
         """Make a search text of the task, the newest answer, and the room if shown."""

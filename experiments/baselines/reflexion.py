@@ -63,7 +63,6 @@ class Reflexion(Agent):
         self.record = TaskRecord()
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """As `Agent.reset`."""
         self._key, self._goal = (goal, observation), plain_goal(goal)
         self._lines = [" ".join(observation.split())]
         self._last: tuple[str, str] = ("", "")

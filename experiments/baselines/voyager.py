@@ -83,7 +83,6 @@ class Voyager(CommandGenerator):
         return [one for one in near if one.goal == plain_goal(goal) and one.places <= has]
 
     def play(self, goal: str, text: str) -> Generator[str, str, None]:
-        """As `CommandGenerator.play`."""
         self.record, self._goal, self._room = TaskRecord(), goal, compact_room(text)
         self._home = home_told(text)
         self._steps: list[Step] = []

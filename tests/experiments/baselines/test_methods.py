@@ -145,16 +145,16 @@ def test_g_memory_revises_at_every_fifth_episode_and_gives_credit():
     method = make_method("g_memory")
     for number in range(4):
         method.observe(found("mug", "fridge 1", number=number))
-    assert method.texts_of_insights() == []
+    assert [*method.insights.texts.values()] == []
     method.observe(found("mug", "fridge 1", number=4))
-    assert method.texts_of_insights() == ["mug was in fridge", "mug placed in shelf"]
+    assert [*method.insights.texts.values()] == ["mug was in fridge", "mug placed in shelf"]
     method.observe(found("mug", "fridge 1", number=5))
     method.observe(found("mug", "fridge 1", number=6))
     assert [*method.credit.values()] == [2, 2]
     method.observe(found("mug", "fridge 1", number=7, won=False))
     assert [*method.credit.values()] == [0, 0]
     method.observe(found("mug", "fridge 1", number=8, won=False))
-    assert method.texts_of_insights() == []
+    assert [*method.insights.texts.values()] == []
 
 
 def test_first_neighbours_make_clusters():

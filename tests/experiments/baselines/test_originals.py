@@ -42,7 +42,7 @@ def test_mem0_2_keeps_and_finds_what_mem0_does(monkeypatch, tmp_path):
     needs("mem0ai", "2.2.")
     monkeypatch.setitem(os.environ, "MEM0_TELEMETRY", "False")
     monkeypatch.setitem(os.environ, "MEM0_DIR", str(tmp_path))
-    from experiments.dialogues.baselines import Mem0
+    from experiments.dialogues.contenders import Mem0
 
     original = Mem0()._memory
     answers = [{"memory": [{"text": text} for text in texts]} for texts in EXTRACTED]
