@@ -41,7 +41,7 @@ WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may impo
     (r"(__init__|simulator_program)", 1, "never"),
     (r"(skills|agent/.*)", 5, "never"),
     (
-        r"(tasks|wording/(procedure_teacher|teacher|teacher_noise|follower))",
+        r"(tasks|wording/(teacher|follower))",
         6,
         "in functions",
     ),

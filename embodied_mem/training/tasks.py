@@ -25,9 +25,8 @@ from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
-from embodied_mem.training.teachers.commanding import Commanding
 from embodied_mem.training.teachers.episodes import Each, play_teacher
-from embodied_mem.training.teachers.lesson import TaskSource, Teacher
+from embodied_mem.training.teachers.lesson import Commanding, TaskSource, Teacher
 
 TEACHER_STEPS = 50
 """Of a training task; a world's own limit holds where its tasks are scored."""

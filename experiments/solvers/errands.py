@@ -25,8 +25,7 @@ from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.worlds.alfworld.wording.follower import Follower
 from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder
-from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, remembered_places
-from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, TeacherNoise, remembered_places
 from embodied_mem.worlds.alfworld.wording.text import Percept, Task, parse_room, type_of
 
 from .alfworld_adapter import AlfworldTextAdapter

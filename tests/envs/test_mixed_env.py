@@ -13,9 +13,9 @@ from embodied_mem.envs.mixed_env import MixedEnvs
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.statistics import household_kinds
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
-from embodied_mem.worlds.alfworld.wording.teacher_noise import household_kinds
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
 from experiments.configs import load
 from experiments.solvers.eb_habitat.kinds import KINDS

@@ -77,6 +77,32 @@ class Teacher(Noise, Protocol):
         ...
 
 
+class Commanding:
+    """`Teacher` whose guidance is the next command itself, for executors that were never taught to read guidance.
+
+    A compiler that learns from it needs no rule that words its guidance in a world's commands.
+
+    Args:
+        teacher: what it says else; new.
+    """
+
+    def __init__(self, teacher: Teacher):
+        self._teacher = teacher
+        self.mislead, self.imagined_answer = teacher.mislead, teacher.imagined_answer
+
+    def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
+        return self._commanded(self._teacher.begin(goal, first_observation, experiences))
+
+    def next(self, action: str, observation: str, state: BriefState) -> Lesson:
+        return self._commanded(self._teacher.next(action, observation, state))
+
+    @staticmethod
+    def _commanded(lesson: Lesson) -> Lesson:
+        if not lesson.output.guidance:
+            return lesson
+        return dataclasses.replace(lesson, output=dataclasses.replace(lesson.output, guidance=lesson.action))
+
+
 class TaskSource(Protocol):
     """A world's tasks to be trained on and who teaches them. A card names as `tasks` what makes it of a `WorldConfig`
     and a seed.

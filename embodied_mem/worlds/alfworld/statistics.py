@@ -28,6 +28,11 @@ def household_statistics() -> dict[str, Any]:
     return statistics
 
 
+def household_kinds() -> tuple[str, ...]:
+    """Return the kinds of things that ALFWorld's households have."""
+    return tuple(kind.lower() for kind in household_statistics()["object_types"])
+
+
 class Thing(NamedTuple):
     """One thing of a room: its PDDL id, type, receptacle's id or "", location."""
 

@@ -14,11 +14,10 @@ from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.env import split_files, trial_key
 from embodied_mem.worlds.alfworld.generator import Generator, generate
 from embodied_mem.worlds.alfworld.procedures import Procedures, task_of_game
+from embodied_mem.worlds.alfworld.statistics import household_kinds
 from embodied_mem.worlds.alfworld.wording.follower import Follower
-from embodied_mem.worlds.alfworld.wording.procedure_teacher import ProcedureTeacher
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
-from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
-from embodied_mem.worlds.alfworld.wording.teacher_noise import household_kinds
+from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher, RuleTeacher
 
 EXPERIENCES = 25
 """Games that memory holds of each home that is held out, before each change where there are some."""

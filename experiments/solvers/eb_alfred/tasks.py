@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from embodied_mem.worlds.alfworld.statistics import household_kinds
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
-from embodied_mem.worlds.alfworld.wording.teacher_noise import household_kinds
 from embodied_mem.worlds.eb_alfred.env import load_tasks
 
 from ..errands import ErrandTasks, held_out

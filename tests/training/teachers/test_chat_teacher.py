@@ -17,8 +17,7 @@ from embodied_mem.language.chat import ChatReply
 from embodied_mem.training.tasks import bank_of, make_tasks
 from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics, taught_by
 from embodied_mem.training.teachers.episodes import play_teacher
-from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
-from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, TeacherNoise
 from experiments.configs import cli, load
 
 ROOM = (

@@ -11,8 +11,7 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.generator import generate
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
-from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
-from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
+from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, TeacherNoise
 from embodied_mem.worlds.alfworld.wording.text import parse_observation, type_of
 
 ANSWERS = (

@@ -18,7 +18,7 @@ from embodied_mem.worlds.alfworld.procedures import (
     plans_of,
     task_of_game,
 )
-from embodied_mem.worlds.alfworld.wording.procedure_teacher import ProcedureTeacher, meaning_of
+from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher, meaning_of
 from embodied_mem.worlds.alfworld.wording.text import named_goal, parse_named_goal
 
 WORLD = WorldConfig(num_train=60, num_valid=40, num_scenes=12, habit=1.0, procedures=4, homes=4, max_steps=12)

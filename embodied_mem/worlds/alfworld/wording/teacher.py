@@ -19,6 +19,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from embodied_mem.agents.citations import cite
 from embodied_mem.agents.view import start_state
@@ -28,22 +31,30 @@ from embodied_mem.compiler.prompts import compact_room
 from embodied_mem.memory import Experience
 from embodied_mem.memory.bank import relevant_events
 from embodied_mem.training.teachers.lesson import Lesson
-from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder, room_order
-from embodied_mem.worlds.alfworld.wording.teacher_noise import TeacherNoise
+from embodied_mem.worlds.alfworld.statistics import household_kinds, household_statistics
+from embodied_mem.worlds.alfworld.wording.search_orders import SearchOrder, households_put
 from embodied_mem.worlds.alfworld.wording.text import (
+    CHANGERS,
+    CHANGES,
     Command,
     Percept,
     Task,
     parse_command,
     parse_goal,
+    parse_named_goal,
     parse_observation,
     parse_room,
     put_command,
+    task_of,
     type_of,
 )
 
 _TREATED = {"clean": "cleaned", "heat": "heated", "cool": "cooled"}
 """Fact of the Brief State that names objects to which the task's change was made and which were put down since."""
+TRY = "try "
+_HARMLESS = ("clean", "heat")
+_DOORS = ("cabinet", "drawer", "fridge", "microwave", "safe")
+_TYPE_OF_CHANGE = {change: task_type for task_type, change in CHANGES.items()}
 
 
 def subgoals_of(task: Task) -> tuple[str, ...]:
@@ -75,6 +86,67 @@ class _Draft:
                 self.state = after
 
 
+class TeacherNoise:
+    """`training.teachers.lesson.Noise` of teachers of ALFWorld's sentences.
+
+    Args:
+        kinds: of things in imagined answers; None for those of households.
+    """
+
+    def __init__(self, kinds: Sequence[str] | None = None):
+        self.kinds = tuple(kinds or household_kinds())
+
+    def mislead(
+        self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
+    ) -> tuple[Lesson, str]:
+        """`lesson` with a false belief in its Brief State while something is searched, and the command given then.
+
+        Either some place of the room is believed to hold the object while none is known, or the newest observation is
+        misread: the object is believed to be in the place that it describes, or to have another number than it has,
+        and an attempt is made to take it.
+        """
+        verb, _, thing = lesson.state.current.partition(" ")
+        kinds = [item.rpartition(" ") for item in room.split("; ") if item]
+        if verb != "find" or not kinds:
+            return lesson, action
+        believed = next(((name, place) for name, place in lesson.state.locations if type_of(name) == thing), None)
+        here = parse_observation(observation)
+        number = 1 + int(random.integers(3))
+        if here.contents is None and believed is None:
+            kind, _, count = kinds[int(random.integers(len(kinds)))]
+            false = Create("seen", f"{thing} {number}", f"{kind} {1 + int(random.integers(int(count)))}")
+            return dataclasses.replace(lesson, state=apply_all([false], lesson.state)[0]), action
+        place = believed[1] if believed else here.receptacle
+        name = f"{thing} {number}"
+        if place != here.receptacle or name in (here.contents or ()):
+            return lesson, action
+        gone = [Delete("seen", believed[0])] if believed else []
+        state = apply_all([*gone, Create("seen", name, place)], lesson.state)[0]
+        return dataclasses.replace(lesson, state=state), f"take {name} from {place}"
+
+    def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
+        """`observation` with other contents, of this teacher's kinds, or empty if it shows none.
+
+        `thing` is there half of the time and its number is uniform, while everything else is drawn from all types of
+        objects. In the world's own answers it is mostly there where experiences found it, and mostly number 1, so a
+        model learns to write that without a look at the answer.
+        """
+        if parse_observation(observation).contents is None:
+            return ""
+        others = [kind for kind in self.kinds if kind != thing]
+        drawn = [others[i] for i in random.choice(len(others), int(random.integers(8)))]
+        if random.random() < 0.5:
+            drawn += [thing] * (1 + int(random.random() < 0.15))
+        names = []
+        for kind in sorted(set(drawn)):
+            numbers = 1 + random.choice(3 + drawn.count(kind), drawn.count(kind), replace=False)
+            names += [f"a {kind} {number}" for number in sorted(numbers, reverse=True)]
+        contents = ", ".join([*names[:-1], f"and {names[-1]}"]) if len(names) > 1 else "".join(names) or "nothing"
+        before, mark, seen = observation.partition(" you see ")
+        _, stop, behind = seen.rpartition(".")
+        return f"{before}{mark}{contents}{stop}{behind}" if stop else observation
+
+
 class RuleTeacher(TeacherNoise):
     """Teacher by rules for ALFWorld's texts.
 
@@ -96,7 +168,7 @@ class RuleTeacher(TeacherNoise):
     ):
         super().__init__(kinds)
         self._here_only = here_only
-        self._order = search_order or room_order
+        self._order = search_order or (lambda kind, places: list(places))
         self._grammar = grammar
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
@@ -438,3 +510,103 @@ def remembered_places(task: Task, experiences: Sequence[Experience], room: Seque
         for place in [p for p in found[task.object_type] if type_of(p) == task.receptacle_type]:
             del found[task.object_type][place]
     return {key: list(value) for key, value in found.items()}
+
+
+def meaning_of(goal: str, experiences: Sequence[Experience]) -> tuple[Task | None, Experience | None]:
+    """(what the instruction means here, the experience that says so): of the first of this home with the same name.
+
+    Both are None if there is none.
+    """
+    thing, procedure = parse_named_goal(goal)
+    for experience in experiences:
+        won = experience.same_room and experience.episode.won
+        if not won or parse_named_goal(experience.episode.goal)[1] != procedure:
+            continue
+        change = target = lamp = ""
+        for _, kind, name, place in relevant_events(experience.episode):
+            if kind in CHANGERS:
+                change = kind
+            elif kind == "place":
+                target = type_of(place)
+            elif kind == "use":
+                lamp = type_of(name)
+        if lamp:
+            return task_of("look_at_obj_in_light", thing, lamp), experience
+        if target:
+            return task_of(_TYPE_OF_CHANGE.get(change, "pick_and_place_simple"), thing, target), experience
+    return None, None
+
+
+class ProcedureTeacher(RuleTeacher):
+    """Teacher by rules for instructions that name a procedure of the home: `find a mug and do the copper round.`
+
+    It reads what the name means off experiences of this home. Without such an experience it does what is best then: its
+    subgoals are `find X; try X`, it writes NOACTION while it tries, cleans and heats X where that is possible, since
+    this spoils nothing, and puts X into one kind of place after the other, those without doors first.
+
+    Args:
+        meaning: what is asked for, if that is told; other arguments as of `RuleTeacher`.
+    """
+
+    def __init__(self, *settings: Any, meaning: Task | None = None, **others: Any):
+        super().__init__(*settings, **others)
+        self._meaning = meaning
+
+    def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
+        found, self._told_by = (self._meaning, None) if self._meaning else meaning_of(goal, experiences)
+        self._understood = found
+        self._changed: set[str] = set()
+        self._tried: set[str] = set()
+        self._lamps: dict[str, str] = {}
+        return super().begin(goal, first_observation, experiences)
+
+    def _set_task(self, goal: str) -> None:
+        thing, _ = parse_named_goal(goal)
+        self.task = self._understood or Task("", thing)
+        self.subgoals = subgoals_of(self.task) if self._understood else (f"find {thing}", f"{TRY}{thing}")
+
+    def _remember(self, experiences: Sequence[Experience]) -> dict[str, list[str]]:
+        """As `RuleTeacher`, with the places of the experience that says what is meant first."""
+        return super()._remember(sorted(experiences, key=lambda experience: experience is not self._told_by))
+
+    def _guidance(self, state: BriefState, doubted: str) -> tuple[str, str]:
+        if state.current.startswith(TRY):
+            return "", ""
+        guidance, reason = super()._guidance(state, doubted)
+        if self._told_by is not None and reason == "the goal says so":
+            return guidance, cite(self._told_by.number)
+        return guidance, reason
+
+    def _observe(self, percept: Percept, command: Command) -> None:
+        super()._observe(percept, command)
+        self._lamps |= {name: percept.receptacle for name in percept.contents or () if type_of(name).endswith("lamp")}
+        if command.verb in CHANGERS:
+            self._changed.add(command.verb)  # or refused, which is no reason to repeat it
+        elif command.verb == "put":
+            self._tried.add(type_of(command.receptacle))
+        elif command.verb == "use":
+            self._lamps[command.object] = ""
+
+    def _search(self, state: BriefState) -> str:
+        return self._try(state) if state.current.startswith(TRY) else super()._search(state)
+
+    def _try(self, state: BriefState) -> str:
+        """The next command of an executor that has the thing and does not know what to do with it."""
+        held, thing = state.agent_value("holding"), self.task.object_type
+        for change in _HARMLESS:
+            changers = [place for place in self.room if type_of(place) == CHANGERS[change]]
+            if changers and change not in self._changed and _can(thing, change):
+                return self._carry_out(f"{change} {held} with {changers[-1]}")
+        for lamp, place in self._lamps.items():
+            if place:
+                return self._carry_out(f"use {lamp} in {place}")
+        kinds = {type_of(place) for place in self.room} - self._tried
+        wanted = sorted(
+            (kind for kind in kinds if households_put(thing, kind)), key=lambda kind: (kind in _DOORS, kind)
+        )
+        return self._carry_out(f"put {held} in {self._first_of(wanted[0])}") if wanted else "look"
+
+
+def _can(thing: str, change: str) -> bool:
+    """Tell whether households can do this to such a thing."""
+    return thing in map(str.lower, household_statistics()["properties"][f"{change}able"])

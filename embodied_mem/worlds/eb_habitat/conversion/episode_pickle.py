@@ -14,10 +14,10 @@ import itertools
 import json
 import math
 import pickle
+import pickletools
 import re
-import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,10 +28,13 @@ _LITERAL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*\Z")
 _MAX_DEPTH = 64
 _MAX_PARTS = 10_000
 _MAX_OPCODES = 1 << 21  # as many as `MAX_JSON_VALUES`: each may make a value of 50 to 100 bytes
+_REFUSED = frozenset(
+    "PERSID BINPERSID INST OBJ NEWOBJ NEWOBJ_EX EXT1 EXT2 EXT4 NEXT_BUFFER READONLY_BUFFER".split()  # noqa: SIM905
+)
 
 
 def load_pickle(content: bytes, name: str) -> Any:
-    """Read a pickle of plain containers, numbers, strings and numpy arrays.
+    """Read a pickle of plain lists, tuples, dicts, numbers, strings and numpy arrays.
 
     Args:
         content: the file's bytes.
@@ -40,17 +43,22 @@ def load_pickle(content: bytes, name: str) -> Any:
     Raises:
         GameFileError: it holds anything else, or is damaged; the message names the file and the reason.
     """
-    stream = io.BytesIO(content)
     try:
-        value = _Unpickler(stream).load()
+        end = 0
+        for number, (opcode, _, position) in enumerate(pickletools.genops(content)):
+            if opcode.name in _REFUSED:
+                raise ValueError(f"opcode {opcode.name} is not admitted")
+            if number == _MAX_OPCODES:
+                raise ValueError(f"expected at most {_MAX_OPCODES} opcodes, got more than {_MAX_OPCODES}")
+            end = position or 0
+        if end + 1 != len(content):
+            raise ValueError("bytes after the end of the pickle")
+        return _Unpickler(io.BytesIO(content)).load()
     except Exception as error:  # whatever a damaged stream makes the interpreter of opcodes say
         reason = str(error) if type(error) is ValueError else f"damaged pickle: {type(error).__name__}: {error}"
         raise GameFileError(
             f"{name}: {reason}; an episode file holds plain containers and numpy arrays only"
         ) from error
-    if stream.read(1):
-        raise GameFileError(f"{name}: bytes after the end of the pickle")
-    return value
 
 
 def _dtype(code: Any, *_: object) -> np.dtype[Any]:
@@ -60,17 +68,11 @@ def _dtype(code: Any, *_: object) -> np.dtype[Any]:
     return np.dtype(code, copy=True)
 
 
-def _checked_array(raw: Any, dtype: Any, shape: Any) -> None:
-    if not isinstance(dtype, np.dtype) or not isinstance(raw, bytes | bytearray):
-        raise ValueError("an array without its type or bytes")
-    if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise ValueError("an array without a shape")
-    if math.prod(shape) * dtype.itemsize != len(raw):
+def _array(raw: Any, dtype: Any, shape: Any = (), order: Any = "C") -> np.ndarray[Any, Any]:
+    if not isinstance(dtype, np.dtype) or not isinstance(raw, bytes | bytearray) or not isinstance(shape, tuple):
+        raise ValueError("an array without its type, shape or bytes")
+    if not all(isinstance(n, int) and n >= 0 for n in shape) or math.prod(shape) * dtype.itemsize != len(raw):
         raise ValueError(f"an array of shape {shape} and type {dtype} with {len(raw)} bytes")
-
-
-def _from_bytes(raw: Any, dtype: Any, shape: Any = (), order: Any = "C") -> np.ndarray[Any, Any]:
-    _checked_array(raw, dtype, shape)
     return np.frombuffer(bytes(raw), dtype).reshape(shape, order=order)
 
 
@@ -83,19 +85,18 @@ _ADMITTED: dict[str, Callable[..., Any]] = {
 for _core in ("numpy.core", "numpy._core"):
     _ADMITTED |= {
         f"{_core}.multiarray._reconstruct": lambda *_: np.zeros(0),
-        f"{_core}.multiarray.scalar": lambda dtype, raw: _from_bytes(raw, dtype).item(),
-        f"{_core}.numeric._frombuffer": _from_bytes,
+        f"{_core}.multiarray.scalar": lambda dtype, raw: _array(raw, dtype).item(),
+        f"{_core}.numeric._frombuffer": _array,
     }
+
 
 _Interpreter: Any = pickle._Unpickler  # in Python: what an opcode does can be replaced
 
 
 class _Unpickler(_Interpreter):  # type: ignore[misc]
-    """The interpreter with few names and opcodes, plain keys, and state for arrays and their types only."""
+    """The interpreter with few names, plain keys, and state for arrays and their types only."""
 
-    def __init__(self, stream: io.BytesIO):
-        super().__init__(stream)
-        self.dispatch = _Opcodes()
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Interpreter.dispatch)
 
     def find_class(self, module: str, name: str) -> Callable[..., Any]:
         if f"{module}.{name}" not in _ADMITTED:
@@ -106,48 +107,14 @@ class _Unpickler(_Interpreter):  # type: ignore[misc]
         state, value = self.stack.pop(), self.stack[-1]
         if isinstance(value, np.ndarray):
             _, shape, dtype, is_fortran, raw = state
-            _checked_array(raw, dtype, shape)
+            _array(raw, dtype, shape)
             value.__setstate__((1, shape, dtype, bool(is_fortran), bytes(raw)))  # type: ignore[arg-type]
         elif isinstance(value, np.dtype) and state[1] in ("<", ">", "=", "|") and state[2:5] == (None, None, None):
             value.__setstate__((3, state[1], None, None, None, -1, -1, 0))  # type: ignore[attr-defined]
         else:
             raise ValueError(f"a state for {type(value).__name__} is not admitted")
 
-    def load_bytearray(self) -> None:
-        self.append(bytearray(self.read(*struct.unpack("<Q", self.read(8)))))
-
-
-class _Opcodes(dict[int, Callable[[Any], None]]):
-    """The admitted opcodes of a pickle, as many as `_MAX_OPCODES`."""
-
-    def __init__(self) -> None:
-        refused = b"".join([
-            pickle.PERSID, pickle.BINPERSID, pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1,
-            pickle.EXT2, pickle.EXT4, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER,
-        ])  # fmt: skip
-        super().__init__({code: load for code, load in _Interpreter.dispatch.items() if code not in refused})
-        self |= {pickle.BUILD[0]: _Unpickler.load_build, pickle.BYTEARRAY8[0]: _Unpickler.load_bytearray}
-        for opcode, keys in _WHERE_KEYS_ARE.items():
-            self[opcode[0]] = _with_plain_keys(_Interpreter.dispatch[opcode[0]], keys)
-        self.num_read = 0
-
-    def __getitem__(self, code: int) -> Callable[[Any], None]:
-        self.num_read += 1
-        if self.num_read > _MAX_OPCODES:
-            raise ValueError(f"expected at most {_MAX_OPCODES} opcodes, got more than {_MAX_OPCODES}")
-        if code not in self:
-            raise ValueError(f"opcode {chr(code)!r} (number {self.num_read}) is not admitted")
-        return super().__getitem__(code)
-
-
-_WHERE_KEYS_ARE = {
-    pickle.SETITEM: slice(-2, -1),
-    pickle.SETITEMS: slice(None, None, 2),
-    pickle.DICT: slice(None, None, 2),
-    pickle.ADDITEMS: slice(None),
-    pickle.FROZENSET: slice(None),
-}
-"""Opcodes that make entries of dicts and sets -> the places of their keys on the interpreter's stack."""
+    dispatch[pickle.BUILD[0]] = load_build
 
 
 def _with_plain_keys(load: Callable[[Any], None], places: slice) -> Callable[[Any], None]:
@@ -160,6 +127,16 @@ def _with_plain_keys(load: Callable[[Any], None], places: slice) -> Callable[[An
         load(interpreter)
 
     return checked_load
+
+
+for _opcode, _places in (
+    (pickle.SETITEM, slice(-2, -1)),
+    (pickle.SETITEMS, slice(None, None, 2)),
+    (pickle.DICT, slice(None, None, 2)),
+    (pickle.ADDITEMS, slice(None)),
+    (pickle.FROZENSET, slice(None)),
+):
+    _Unpickler.dispatch[_opcode[0]] = _with_plain_keys(_Unpickler.dispatch[_opcode[0]], _places)
 
 
 def convert_episodes(data: Any, categories: Mapping[str, str], subset: str, name: str) -> list[dict[str, Any]]:
