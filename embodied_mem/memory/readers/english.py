@@ -1,27 +1,27 @@
-"""Reads plain English about where things are and how they are, in whatever words a world, a robot or a person says it.
+"""Reads plain English about where things are and how they are: a few forms of sentences, each of them certain.
 
     ENGLISH.read("I see a red mug on the counter, next to the sink. The fridge is closed. Grasp failed.")
     # facts: ("red mug", "on", "counter"), ("red mug", "next to", "sink"), ("fridge", "is", "closed"); refused
 
-A small grammar over words, not a list of phrases: a sentence says what is seen or there ("there is", "I see"), what
-something is ("the fridge is not closed"), what the agent did or holds ("I put the cup in the sink"), or is a thing with
-a preposition alone ("mug on table"). Things stand in lists, places in chains: after a comma a preposition goes on about
-the same thing, without one about the place before it. Names are short and have no word of another kind in them; places
-have an article or a number, and are no figures of speech ("on the phone"). A sentence with any other word in a
-grammatical position, or with one of time, doubt or ownership, is not understood and asserts nothing; neither does what
-stands before it, if it may take that back ("Just kidding."). Texts beyond `reading.MAX_READ` and sentences beyond
-`MAX_WORDS` are not read.
+A sentence says what is seen or there ("there is", "I see"), what something is ("the fridge is not closed"), what the
+agent did or holds ("I put the cup in the sink"), or is a thing with a preposition alone ("mug on table"). After a comma
+a preposition goes on about the same thing, without one about the place before it. Names are short and have no word of
+another kind in them; places have an article or a number, and are no figures of speech ("on the phone"). A sentence of
+another form, or with a word of time, doubt or ownership, asserts nothing and stays a text that is found by its words;
+so does what stands before it, if it may take that back ("Just kidding."). Texts beyond `reading.MAX_READ` and sentences
+beyond `MAX_WORDS` are not read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ..mentions import called_by_name, normal, singular
 from ..words import IRREGULAR
 from .reading import AGENT, NOT, ROOM, SENTENCE_END, Reader, Reading, legible, says_failure
+
+Fact = tuple[str, str, str]
 
 _TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
 _SHORT = (("n't", " not"), ("n’t", " not"), ("i'm ", "i am "), ("i’m ", "i am "),
@@ -35,37 +35,19 @@ _IS = re.compile(
 """Where an ending is "is", whatever else a sentence has; elsewhere it is, if the sentence has no other."""
 
 _HAS_BE = re.compile(r"\b(?:is|are|am|was|were)\b|['’](?:m|re)\b")
-_PREPOSITIONS = {
-    tuple(words.split()): relation
-    for words, _, relation in (pair.partition(":") for pair in (
+_PREPOSITIONS = dict(
+    pair.partition(":")[::2] for pair in (
         "in front of:in front of", "on top of:on", "to the left of:left of", "to the right of:right of",
         "left of:left of", "right of:right of", "next to:next to", "close to:near", "inside of:inside", "in:in",
         "inside:inside", "into:in", "within:inside", "on:on", "onto:on", "upon:on", "atop:on", "under:under",
         "underneath:under", "beneath:under", "below:below", "above:above", "over:above", "behind:behind",
         "beside:next to", "near:near", "at:at", "against:against", "between:between", "among:among",
-    ))
-}  # fmt: skip
-_LONGEST = max(map(len, _PREPOSITIONS))
-_WORDS_OF_PREPOSITIONS = {word for words in _PREPOSITIONS for word in words} - {"front", "top", "left", "right", "of"}
+    )
+)  # fmt: skip
 _TABLE = """
     article: a an the some another this these those my our your one both all several many few only
     article: two three four five six seven eight nine ten eleven twelve
     adverb: also now still currently just already again carefully anymore
-    there: there here visible
-    be: is are am be
-    was: was were been
-    stand: stands stand lies lie sits sit rests rest hangs hang remains remain stays stay standing lying sitting resting
-    stand: hanging located placed found seen left kept put stored parked positioned rolled fell slid landed ended
-    self: i we you robot agent
-    see: see sees saw notice noticed spot spotted detect detected observe observed find found perceive perceived
-    hold: holding carrying grasped grabbed took picked lifted gripped hold holds carry carries take pick grasp grab
-    put: put placed moved set left dropped released brought laid stored place move leave drop bring
-    go: reached entered arrived went walked moved navigated drove came returned reach enter arrive go walk
-    switch: turned switched turn switch
-    contain: contains contain holds hold
-    list: visible seen detected objects object items things see detections
-    hand: hand gripper arm claw hands grippers arms
-    no: no nothing
     guess: if unless would should could may might must maybe perhaps probably possibly likely think believe guess want
     guess: need try trying will shall going please let used whether or apparently gone missing how why like almost
     guess: nearly hardly never usually often sometimes always rarely hopefully supposedly supposed allegedly reportedly
@@ -96,40 +78,58 @@ _TABLE = """
     role: niece nephew grandmother grandfather grandma grandpa granddaughter grandson friend girlfriend boyfriend
     role: flatmate roommate neighbour neighbor colleague boss teacher doctor nurse guest owner user dog cat puppy kitten
     other: everyone none each either neither mine yours hers ours theirs ones else
+    verb: is are am be was were been see sees saw notice noticed spot spotted detect detected observe observed perceive
+    verb: perceived put placed moved dropped released brought laid stored place move leave drop bring found find
+    verb: stands lie lies sit sits rest rests hangs hang remains remain stays standing lying sitting resting hanging
+    verb: located seen kept parked positioned rolled fell slid landed ended no nothing there here i you we robot
+    verb: agent
 """
-_ROWS = [line.strip().split(": ") for line in _TABLE.strip().splitlines()]
-_OF = {kind: frozenset(" ".join(words for name, words in _ROWS if name == kind).split()) for kind, _ in _ROWS}
-_BE, _WAS, _STAND, _THERE, _SELF, _NO = (_OF[kind] for kind in ("be", "was", "stand", "there", "self", "no"))
-_SEE, _HOLD, _PUT, _GO, _CONTAIN = (_OF[kind] for kind in ("see", "hold", "put", "go", "contain"))
-_VERBS = (_BE | _WAS | _STAND | _CONTAIN) - {"left"}
-_MAKE = {
-    "opened": "open", "closed": "closed", "shut": "closed", "cleaned": "clean", "washed": "clean", "heated": "hot",
-    "warmed": "hot", "cooled": "cool", "sliced": "sliced", "locked": "locked", "unlocked": "unlocked", "filled": "full",
-    "emptied": "empty", "open": "open", "close": "closed", "clean": "clean", "heat": "hot", "cool": "cool",
-}  # fmt: skip
-_DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|laid")
-"""Words that report what was done by themselves; "pick" without a subject asks for it."""
-
+_OF = {
+    kind: frozenset(" ".join(words for name, words in rows if name == kind).split())
+    for rows in [[line.strip().split(": ") for line in _TABLE.strip().splitlines()]]
+    for kind, _ in rows
+}
+_DEFINITE = _OF["definite"]
 _NO_NAME = (
-    (_BE | _WAS | _SEE | _PUT | _STAND | _SELF | _NO | _THERE | _OF["guess"] | _OF["other"] | _WORDS_OF_PREPOSITIONS)
-    - {"left", "set", "stand", "going", "used", "missing"}
+    (_OF["guess"] | _OF["other"] | _OF["verb"] | set(" ".join(_PREPOSITIONS).split()))
+    - {"front", "top", "left", "right", "of", "set", "stand", "going", "used", "missing"}
 )  # fmt: skip
+_ANY_KIND = frozenset().union(*_OF.values(), _NO_NAME)
 _MAX_NAME = 4
 _OF_PLACE = re.compile(r" (?:in|of) the ")
 MAX_WORDS = 100
 """Words of a sentence that the grammar looks at; a longer one asserts nothing."""
 
-_DEFINITE = _OF["definite"]
-_ANY_KIND = frozenset().union(*_OF.values(), _WORDS_OF_PREPOSITIONS)
 _COUNT_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _COUNTS = {word: count for count, word in enumerate(_COUNT_WORDS, 2)} | {"dozen": 12}
+_MAKE = {
+    "opened": "open", "closed": "closed", "shut": "closed", "cleaned": "clean", "washed": "clean", "heated": "hot",
+    "warmed": "hot", "cooled": "cool", "sliced": "sliced", "locked": "locked", "unlocked": "unlocked", "filled": "full",
+    "emptied": "empty", "open": "open", "close": "closed", "clean": "clean", "heat": "hot", "cool": "cool",
+}  # fmt: skip
+_HAND = re.compile(r"\b(?:hand|gripper|arm|claw)\b")
+_DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|laid")
+"""Words that report what was done by themselves; "pick" without a subject asks for it."""
 
-
-class _Placed(NamedTuple):
-    """The things and their (relation, place) in one part of a sentence."""
-
-    things: list[str]
-    places: list[tuple[str, str]]
+_WHERE = "|".join(sorted(_PREPOSITIONS, key=len, reverse=True))
+_PLACES = re.compile(rf"(?:\A| )((?:, )?(?:and )?)({_WHERE}) ")
+_LISTED = re.compile(r"(?: (?:,|and|&))+ ")
+_SEE = r"(?:sees?|saw|notice[sd]?|spot(?:s|ted)?|detect(?:s|ed)?|observe[sd]?|finds?|found|perceived?)"
+_STAND = r"(?:stands?|lies?|sits?|rests?|hangs?|remains?|stays?)"
+_LEFT = (
+    r"(?:standing|lying|sitting|resting|hanging|located|placed|found|seen|left|kept|put|stored|parked|positioned|both)"
+)
+_SELF = r"(?:i|we|you|(?:the )?(?:robot|agent))"
+_ACT = rf"(?P<self>{_SELF} (?:have |has )?)?"
+_HAVE_BEEN = r"(?:was|were|has been|have been)"
+_SEEN = r"(?:(?:visible|seen) )?(?:objects?|items?|things?|visible|seen)(?: visible| seen| detected)?"
+_PARTS = r"(?P<parts>.+)"
+_HOLD = (
+    r"(?P<verb>holding|carrying|holds?|carry|carries|take|pick|grasp|grab|grasped|grabbed|took|picked|lifted|gripped)"
+)
+_PUT = r"(?P<verb>put|placed?|moved?|left|leave|drop|dropped|released?|laid|stored?)"
+_GO = r"(?P<verb>reached|entered|arrived|went|walked|moved|navigated|drove|came|returned|arrives?|reach|enter|go|walk)"
+_CHANGE = rf"(?P<verb>turned|switched|turn|switch|{'|'.join(_MAKE)})"
 
 
 def read_english(text: str) -> Reading:
@@ -180,120 +180,245 @@ def _read_sentence(sentence: str) -> Reading | None:
         or any(not (word[0].isalnum() or word in ",:&") for word in words)
     ):
         return None
-    return _read_clauses(words)
+    return _read_clauses(words, not _DEFINITE.isdisjoint(words))
 
 
-def _read_clauses(words: list[str]) -> Reading | None:
-    """Read one clause, or two beside each other: both or none."""
-    if (whole := _read_words(words)) is not None:
-        return whole
-    for i in range(2, len(words) - 2):
-        if words[i] not in (",", "and", "but", "with") or (left := _read_words(words[:i])) is None:
+def _read_clauses(words: list[str], definite: bool) -> Reading | None:
+    """Read one clause, or several beside each other: all or none.
+
+    Args:
+        words: of the clauses.
+        definite: whether the sentence has articles, so that places have one.
+    """
+    ends = [i for i in range(1, len(words)) if words[i] in (",", "and", "but") and words[i - 1] != ","]
+    read: dict[int, Reading] = {}  # of the clauses that begin a sentence: where they end -> their reading
+    for end in (*ends, len(words)):
+        for start in (0, *(i for i in ends if i in read)):
+            clause = words[start:end]
+            while clause[:1] and clause[0] in (",", "and", "but"):
+                clause = clause[1:]
+            if clause and (last := _read_clause(clause, definite)) is not None:
+                before = read[start] if start else Reading()
+                read[end] = Reading(before.facts + last.facts, before.complete + last.complete)
+                break
+    return read.get(len(words))
+
+
+def _read_clause(words: list[str], definite: bool) -> Reading | None:
+    text = " ".join(words)
+    for pattern, read in _COMPILED:
+        if (found := pattern.fullmatch(text)) is None:
             continue
-        rest = words[i + 2 :] if words[i + 1] in ("and", "but") else words[i + 1 :]
-        if words[i] != "with":
-            right = _read_words(rest)
-        else:  # "You stand in a kitchen with a kettle on the stove"
-            right = _there(rest) if left.facts[:1] and left.facts[0][:2] == (AGENT, "at") else None
-        if right is not None:
-            return Reading(left.facts + right.facts, left.complete + right.complete)
+        is_report = "self" not in pattern.groupindex or found["self"] or _DONE.fullmatch(found["verb"])
+        if is_report and (reading := read(found, definite)) is not None:
+            return reading
     return None
 
 
-def _read_words(words: list[str]) -> Reading | None:
-    subject = 2 if words[:2] in (["the", "robot"], ["the", AGENT]) else 1 if words[0] in _SELF else 0
-    if (found := _read_self(words[subject:], told=subject > 0)) is not None:
-        return found
-    if subject:
+def _read_there(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "a mug on the table", "no mug on it", "a mug"."""
+    first, _, rest = found["parts"].partition(" ")
+    located = _located(rest if first == "no" else f"thing {rest}" if first == "nothing" else found["parts"], definite)
+    if located is None or any(map(_is_figure, located[0])):
         return None
-    if words[0] == "there" and len(words) > 2 and words[1] in _BE:
-        return _there(words[2:])
-    if ":" in words:
-        label, rest = words[: words.index(":")], words[words.index(":") + 1 :]
-        if (place := _fronted(label, words)) is not None:
-            return _in_place(place, rest)
-        if _preposition(rest) is not None:
-            return _read_copula(label, ["is", *rest])
-        seen = not _OF["list"].isdisjoint(label)
-        return _there(rest, bare=not seen) if len(label) <= 3 and (seen or _name(label) is not None) else None
-    if _preposition(words) is not None:
-        return _read_fronted(words)
-    verb = next((i for i, word in enumerate(words) if word in _VERBS and i), None)
-    return _there(words, bare=True) if verb is None else _read_copula(words[:verb], words[verb:])
+    things, facts = located
+    if first == "nothing":
+        return Reading(complete=((facts[0][2], ()),)) if len(facts) == 1 else None
+    if first == "no":
+        return _denied(facts)
+    return Reading(tuple(facts) or tuple((thing, "in room", ROOM) for thing in things))
 
 
-def _read_self(words: list[str], told: bool) -> Reading | None:
-    """Read the agent's report of itself, perhaps without a subject."""
-    while words and (words[0] in ("have", "has") or (words[0] == "can" and words[1:2] and words[1] in _SEE)):
-        words = words[1:]
-    if told and words and words[0] in _BE:
-        words = words[1:]
-        if words and words[0] not in _HOLD | _GO:
-            return _here([word for word in words if word not in _STAND], told)
-    if told and words and words[0] in ("stand", "stands", "sit", "sits"):
-        return _here(words[1:], told)
-    if not words or not (told or (_DONE.fullmatch(words[0]) and not (_BE | _CONTAIN) & set(words))):
+def _read_bare(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "mug on table"; not "a kettle hums on the stove"."""
+    located = _located(found["parts"], definite)
+    if located is None or not located[1] or any(map(_ends_in_verb, located[0])):
         return None
-    verb, rest = words[0], words[1:]
-    rest = rest[1:] if rest[:1] == [":"] else rest
-    if verb in _SEE:
-        return _there(rest)
-    if verb in _HOLD:
-        return _hold([word for word in rest if word != "up"])
-    if verb in _OF["switch"]:
-        state = next((word for word in rest[:1] + rest[-1:] if word in ("on", "off")), "")
-        name = _name([word for word in rest if word not in ("on", "off")])
-        return Reading(((name, "is", state),)) if name is not None and state else None
-    if verb in _MAKE and (name := _name(rest)) is not None:
-        return Reading(((name, "is", _MAKE[verb]),))
-    if verb in _PUT and (found := _placed([word for word in rest if word != "down"])) is not None:
-        if not any(part.places for part in found):
-            return Reading(tuple((AGENT, f"{NOT}holds", thing) for part in found for thing in part.things))
-        return _facts(found, needed=True)
-    return _here(rest, told) if verb in _GO else None
+    return Reading(tuple(located[1]))
 
 
-def _here(words: list[str], told: bool) -> Reading | None:
-    """Read the agent's place: "at the stove", "to the kitchen", "the stove"."""
-    found = _preposition(words)
-    relation, rest = ("at", words[1:]) if words[:1] == ["to"] else ("at", words) if found is None else found
-    parts = _placed(rest)
-    if not parts or len(parts[0].things) != 1 or (told and not _is_definite(rest)):
+def _read_fronted(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "On the counter there is a mug"."""
+    first, _, rest = found["things"].partition(" ")
+    at = _located(f"thing {found['at']}", definite)
+    if at is None:
         return None
-    place = parts[0].things[0]
-    rest_of = [part for part in parts if part.places]
-    more = _facts(rest_of, needed=True) if rest_of else Reading()
-    relation = "at" if relation in ("in", "inside", "on") else relation
-    return None if more is None else Reading(((AGENT, relation, place), *more.facts))
+    if found["things"] == "nothing":
+        return Reading(complete=((at[1][0][2], ()),)) if len(at[1]) == 1 else None
+    things = _names(rest if first == "no" else found["things"])
+    facts = [(thing, *at[1][0][1:]) for thing in things or ()]
+    return _denied(facts) if first == "no" else Reading((*facts, *at[1][1:])) if facts else None
 
 
-def _hold(words: list[str]) -> Reading | None:
-    if "from" in words:
-        if _fronted(["on", *words[words.index("from") + 1 :]], words) is None:
-            return None  # more than a place follows, such as what else was done
-        words = words[: words.index("from")]
-    if words == ["nothing"]:
-        return Reading(complete=((AGENT, ()),))
-    found = _placed(words)
-    if not found or any(part.places for part in found):
+def _read_contents(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "The drawer contains two forks", "The left hand holds a cup"."""
+    place, things = _name(found["thing"].split()), _names(found["things"])
+    if place is not None and found["things"] == "nothing":
+        return Reading(complete=((place, ()),))
+    if place is None or things is None:
         return None
-    return Reading(tuple((AGENT, "holds", thing) for thing in found[0].things))
+    held = found["verb"].startswith("hold") and _HAND.search(place)
+    return Reading(tuple((place, "holds", thing) if held else (thing, "in", place) for thing in things))
 
 
-def _there(words: list[str], bare: bool = False) -> Reading | None:
-    """Read what is seen or there; `bare`: only "mug on table"."""
-    words = [word for word in words if word not in _THERE]
-    if words and words[0] in _NO:
-        parts = _placed(words[1:] if words[0] == "no" else ["thing", *words[1:]])
-        if not parts or len(parts) != 1 or not parts[0].places:
+def _read_is(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "The mug is (not) on the table", "the fridge is closed"."""
+    said, rest = found["things"], found["rest"]
+    denied = (found["denied"] is not None) != said.startswith("no ")
+    located = _located("thing" if said == "nothing" else said.removeprefix("no "), definite)
+    if located is None:
+        return None
+    things, known = located
+    if _PLACES.match(rest):
+        at = _located(f"thing {rest}", definite)
+        if at is None or (denied and len(at[1]) > 1):
             return None
-        if words[0] == "nothing":
-            return Reading(complete=tuple((place, ()) for _, place in parts[0].places))
-        return _facts(parts, denied=True)
-    found = _placed(words)
-    if bare and found and any(_ends_in_verb(thing) for part in found for thing in part.things):
-        return None  # "the dog chased a cat", "a kettle hums on the stove": a verb that is not known
-    return None if not found else _facts(found, needed=bare)
+        if said == "nothing":
+            return Reading(complete=((at[1][0][2], ()),)) if len(at[1]) == 1 else None
+        facts = [(one, *row[1:]) for row in at[1] for one in (things if row[0] == "thing" else row[:1])]
+        return _denied(facts) if denied else Reading((*known, *facts))
+    states = [word for word in rest.split() if word not in ("and", ",")]
+    if said == "nothing" or len(states) > 2 or not _OF["state"].issuperset(states):
+        return None
+    facts = [(thing, "is", _MAKE.get(state, state)) for thing in things for state in states]
+    if denied:
+        return _denied(facts)
+    return Reading((*known, *facts), tuple((thing, ()) for thing in things if "empty" in states))
+
+
+def _read_carried(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "I picked up the cup from the shelf"."""
+    if found["things"] == "nothing":
+        return Reading(complete=((AGENT, ()),))
+    things = _names(found["things"])
+    if things is None or (found["at"] is not None and _place(found["at"].split(), definite) is None):
+        return None
+    return Reading(tuple((AGENT, "holds", thing) for thing in things))
+
+
+def _read_put(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "I put the cup in the sink", "I dropped the cup"."""
+    located = _located(found["parts"], definite)
+    if located is None:
+        return None
+    return Reading(tuple(located[1])) if located[1] else _denied([(AGENT, "holds", thing) for thing in located[0]])
+
+
+def _read_went(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "I am at the stove", "walked to the kitchen"."""
+    at = found["at"].removeprefix("to ")
+    located = _located(f"{AGENT}_ {at if _PLACES.match(at) else f'at {at}'}", True)
+    if located is None:
+        return None
+    (_, relation, place), *more = located[1]
+    return Reading(((AGENT, "at" if relation in ("in", "inside", "on") else relation, place), *more))
+
+
+def _read_made(found: re.Match[str], definite: bool) -> Reading | None:
+    """Read "I opened the drawer", "I turned on the light"."""
+    name = _name(found["thing"].split())
+    state = _MAKE.get(found["verb"]) or found["before"] or found["after"]
+    return Reading(((name, "is", state),)) if name is not None and state else None
+
+
+_FORMS = (
+    (rf"there (?:is|are) {_PARTS}", _read_there),
+    (rf"(?:{_SELF} (?:have |has |can )?{_SEE}|{_SEE}|{_SEEN}) (?:: )?{_PARTS}", _read_there),
+    (rf"(?P<at>(?:{_WHERE}) .+?) (?:, )?(?:there (?:is|are)|{_SELF} (?:can )?{_SEE}|is|are|{_STAND}) (?P<things>.+)",
+     _read_fronted),
+    (r"(?P<thing>.+?) (?P<verb>contains?|holds?) (?P<things>.+)", _read_contents),
+    (rf"{_ACT}(?:am |are |is )?{_HOLD}(?: up)? (?P<things>.+?)(?: up)?(?: from (?P<at>.+))?", _read_carried),
+    (rf"{_ACT}{_PUT}(?: down)? (?P<parts>.+?)(?: down)?", _read_put),
+    (rf"{_SELF} (?:am|are|is|stands?|sits?)(?: {_LEFT})? (?P<at>.+)", _read_went),
+    (rf"{_ACT}{_GO} (?P<at>.+)", _read_went),
+    (rf"{_ACT}{_CHANGE} (?:(?P<before>on|off) )?(?P<thing>.+?)(?: (?P<after>on|off))?", _read_made),
+    (rf"(?P<things>.+?) (?:is|are)(?P<denied> not)?(?: {_LEFT})? (?P<rest>.+)", _read_is),
+    (rf"(?P<things>.+?) (?:{_STAND}|{_HAVE_BEEN}(?P<denied> not)? {_LEFT}|:) (?P<rest>(?:{_WHERE}) .+)", _read_is),
+    (_PARTS, _read_bare),
+)  # fmt: skip
+"""Forms of a clause, each with its reading; the first that gives one counts."""
+
+_COMPILED = [(re.compile(pattern, re.DOTALL), read) for pattern, read in _FORMS]
+
+
+def _denied(facts: Sequence[Fact]) -> Reading | None:
+    return Reading(tuple((one, f"{NOT}{relation}", other) for one, relation, other in facts)) if facts else None
+
+
+def _located(text: str, definite: bool) -> tuple[list[str], list[Fact]] | None:
+    """Return the things in "a cup on the table", with all facts."""
+    head, *rest = _PLACES.split(text)
+    things = _names(head)
+    if things is None:
+        return None
+    facts: list[Fact] = []
+    last: str | None = None
+    for mark, word, said in zip(rest[::3], rest[1::3], rest[2::3]):
+        relation = _PREPOSITIONS[word]
+        names = _LISTED.split(said) if relation in ("between", "among") else [said.removesuffix(" ,")]
+        places = [_place(name.split(), definite) for name in names]
+        about = things if last is None or mark else [last]  # "on the table in the kitchen"
+        for place in places:
+            if place is None:
+                return None
+            facts += [(thing, relation, place) for thing in about]
+        last = places[-1]
+    return things, facts
+
+
+def _names(text: str) -> list[str] | None:
+    """Return the names in a list; None for no name.
+
+    Two plates are "plate" and "plate 2", as the second of one name is called in the graph.
+    """
+    found: list[str] = []
+    for part in _LISTED.split(text):
+        count, one = _count(part.split())
+        name = _name(one)
+        if name is None:
+            return None
+        found += [name, *(f"{name} {number}" for number in range(2, count + 1))]
+    return found
+
+
+def _count(words: list[str]) -> tuple[int, list[str]]:
+    """Return how many things words name, and the words of one."""
+    rest = words
+    while rest and rest[0] in ("the", "my", "our", "your", "these", "those", "only"):
+        rest = rest[1:]
+    if rest[:3] == ["a", "couple", "of"]:
+        rest = ["two", *rest[3:]]
+    rest = rest[1:] if rest[:2] == ["a", "dozen"] else rest
+    count = _COUNTS.get(rest[0], int(rest[0]) if rest[0].isdecimal() else 1) if rest else 1
+    head = rest.index("of", 1) - 1 if "of" in rest[1:] else len(rest) - 1
+    if not 1 < count <= max(_COUNTS.values()) or head < 1 or (one := singular(rest[head])) == rest[head]:
+        return 1, words
+    return count, [*rest[1:head], one, *rest[head + 1 :]]
+
+
+def _name(words: Sequence[str]) -> str | None:
+    """Return the name in "the two red mugs"; None for no name."""
+    while words and (words[0] in _OF["article"] or (words[0].isdigit() and _is_count(words))):
+        words = words[1:]
+    if not 0 < len(words) <= _MAX_NAME or words[0] == "of" or words[-1] == "of" or all(map(str.isdigit, words)):
+        return None
+    wrong = any(
+        word in _NO_NAME or word in _OF["article"] or not word[0].isalnum() or _is_adverb(word) for word in words
+    )
+    return None if wrong else " ".join(words)
+
+
+def _place(words: list[str], definite: bool) -> str | None:
+    """Return a place's name; None for "on the phone", "at 80 percent"."""
+    name = _name(words)
+    if name is None or words[0].isdigit() or words[0] in _OF["hour"] or _is_figure(name):
+        return None
+    is_definite = words[0] in _DEFINITE or words[0].endswith(("'s", "’s")) or words[-1].isdigit()
+    return name if is_definite or not definite else None
+
+
+def _is_figure(name: str) -> bool:
+    return name.rpartition(" ")[2] in _OF["figure"] or name.partition(" of ")[0].rpartition(" ")[2] in _OF["figure"]
 
 
 def _ends_in_verb(thing: str) -> bool:
@@ -302,214 +427,6 @@ def _ends_in_verb(thing: str) -> bool:
     if not first:
         return False
     return _DONE.fullmatch(last) is not None or last in IRREGULAR or (last[-1] == "s" and last[-2:] not in ("ss", "us"))
-
-
-def _read_fronted(words: list[str]) -> Reading | None:
-    """Read "On the counter there is a mug"."""
-    for i in range(2, len(words)):
-        if words[i] in _BE | _STAND | _THERE | _SELF and (place := _fronted(words[:i], words)) is not None:
-            rest = words[i:]
-            while rest and rest[0] in _BE | _STAND | _SEE | _SELF | _THERE | {"can", ","}:
-                rest = rest[1:]
-            return _in_place(place, rest)
-    return None
-
-
-def _fronted(words: list[str], sentence: Sequence[str]) -> tuple[str, str] | None:
-    """Return (relation, place) of "on the counter"."""
-    if (found := _preposition(words)) is None:
-        return None
-    inside = found[1][:-1] if found[1][-1:] == [","] else found[1]
-    name = _place(inside, not _DEFINITE.isdisjoint(sentence))
-    return None if name is None else (found[0], name)
-
-
-def _place(words: list[str], definite: bool) -> str | None:
-    """Return the name of a place; None for a figure of speech."""
-    name = _name(words)
-    return None if name is None or (definite and not _is_definite(words)) or _is_figure(name) else name
-
-
-def _is_definite(words: Sequence[str]) -> bool:
-    return bool(words) and (words[0] in _DEFINITE or words[0].endswith(("'s", "’s")) or words[-1].isdigit())
-
-
-def _is_figure(name: str) -> bool:
-    return name.rpartition(" ")[2] in _OF["figure"] or name.partition(" of ")[0].rpartition(" ")[2] in _OF["figure"]
-
-
-def _in_place(place: tuple[str, str], words: list[str]) -> Reading | None:
-    if words == ["nothing"]:
-        return Reading(complete=((place[1], ()),))
-    denied = words[:1] == ["no"]
-    found = _placed(words[1:] if denied else words)
-    if not found or len(found) > 1 or found[0].places:
-        return None
-    return _facts([_Placed(found[0].things, [place])], denied=denied)
-
-
-def _read_copula(subject: list[str], rest: list[str]) -> Reading | None:
-    """Read "The mug is (not) on the table", "the fridge is closed"."""
-    verb, rest = rest[0], rest[1:]
-    none = subject[:1] == ["no"]
-    subjects = _placed(subject[1:] if none else ["thing"] if subject == ["nothing"] else subject)
-    if not subjects or len(subjects) > 1:
-        return None
-    things = subjects[0].things
-    known = tuple((thing, *place) for thing in things for place in subjects[0].places)
-    if verb in _CONTAIN:
-        found = _placed(rest)
-        if rest == ["nothing"] and len(things) == 1:
-            return Reading(complete=((things[0], ()),))
-        if not found or len(found) > 1 or found[0].places or len(things) > 1:
-            return None
-        if verb.startswith("hold") and _OF["hand"] & set(things[0].split()):
-            return Reading((*known, *((things[0], "holds", thing) for thing in found[0].things)))
-        return Reading((*known, *((thing, "in", things[0]) for thing in found[0].things)))
-    denied, here = none, rest[-1:] == ["here"]
-    while rest and rest[0] in _BE | _WAS | _STAND | _THERE | {"not", "both", "all", "being"}:
-        denied ^= rest[0] == "not"
-        verb = rest[0] if rest[0] in _STAND else verb
-        rest = rest[1:]
-    if not rest and here and not denied:
-        return _facts([_Placed(things, [])])
-    if not rest or (subject == ["nothing"] and len(rest) < 2) or (verb in _WAS and verb not in _STAND):
-        return None  # what was so may be so no more
-    mark = NOT if denied else ""
-    if len(rest) > 1 and _preposition(rest) is not None:
-        found = _placed([*(["the"] if not _DEFINITE.isdisjoint(subject) else []), "thing", *rest], places_end=True)
-        if found and subject == ["nothing"]:
-            return Reading(complete=tuple((place, ()) for _, place in found[0].places))
-        if not found or not found[0].places or (denied and len(found) > 1):
-            return None
-        return _facts([_Placed(things, found[0].places), *found[1:]], denied=denied)
-    states = [word for word in rest if word not in ("and", ",")]
-    if verb not in _BE or len(states) > 2 or not all(map(_is_state, states)):
-        return None
-    complete = tuple((thing, ()) for thing in things if "empty" in states and not denied)
-    facts = tuple((thing, f"{mark}is", _MAKE.get(state, state)) for thing in things for state in states)
-    return Reading((*known, *facts), complete)
-
-
-def _is_state(word: str) -> bool:
-    return word in _OF["state"]
-
-
-def _preposition(words: Sequence[str]) -> tuple[str, list[str]] | None:
-    """Return (relation, what follows) of words that begin with a preposition."""
-    for length in range(min(_LONGEST, len(words)), 0, -1):
-        relation = _PREPOSITIONS.get(tuple(words[:length]))
-        if relation is not None:
-            return relation, list(words[length:])
-    return None
-
-
-def _placed(words: list[str], places_end: bool = False) -> list[_Placed] | None:
-    """Return things with their places, in parts of a sentence.
-
-    Args:
-        words: "a red mug on the counter, next to the sink and a plate on the table".
-        places_end: whether a list at the end names places, rather than more things.
-    """
-    segments = list(_segments(words))
-    first = _counted(segments[0][1])
-    if first is None or segments[0][2] or len(words) > MAX_WORDS:
-        return None
-    definite = not _DEFINITE.isdisjoint(words)
-    parts = [_Placed([name for group in first for name in group], [])]
-    follows_comma = False
-    for position, (relation, inside, comma) in enumerate(segments[1:], 1):
-        groups = _counted(inside)
-        if groups is None or groups[0][0] in _OF["hour"] or inside[0].isdigit():
-            return None  # "at noon", "at 80 percent"
-        if definite and not _names_place(inside):
-            return None  # "the boss is on the phone", "the mug on the table and on the shelf"
-        last = position == len(segments) - 1
-        many = groups if relation in ("between", "among") or (places_end and last) else groups[:1]
-        if parts[-1].places and not follows_comma:
-            parts.append(_Placed([parts[-1].places[-1][1]], []))  # "on the table in the kitchen"
-        elif parts[-1].places and follows_comma and len(parts) > 1 and parts[-2].places[-1:] and not parts[-1].things:
-            parts.pop()
-        parts[-1].places.extend((relation, group[0]) for group in many)
-        if more := [name for group in groups[len(many) :] for name in group]:
-            parts.append(_Placed(more, []))
-            comma = False
-        follows_comma = comma
-    return parts
-
-
-def _segments(words: list[str]) -> Iterator[tuple[str, list[str], bool]]:
-    """Yield (preposition, words up to the next one, whether a comma follows)."""
-    relation, inside = "", list[str]()
-    position = 0
-    while position < len(words):
-        found = _preposition(words[position:])
-        if found is None or (not inside and not position):
-            inside.append(words[position])
-            position += 1
-            continue
-        yield relation, _stripped(inside), inside[-1:] == [","]
-        relation, rest = found
-        inside, position = [], len(words) - len(rest)
-    yield relation, _stripped(inside), False
-
-
-def _names_place(words: list[str]) -> bool:
-    """Return whether a list begins with a place."""
-    ends = [i for i, word in enumerate(words) if word in (",", "and", "&")]
-    return _place(words[: ends[0]] if ends else words, True) is not None
-
-
-def _stripped(words: list[str]) -> list[str]:
-    return words[:-1] if words[-1:] == [","] else words
-
-
-def _counted(words: list[str]) -> list[list[str]] | None:
-    """Return the names in the parts of a list; None for no name.
-
-    Two plates are "plate" and "plate 2", as the second of one name is called in the graph.
-    """
-    groups: list[list[str]] = [[]]
-    for word in words:
-        if word in (",", "and", "&"):
-            groups.append([])
-        else:
-            groups[-1].append(word)
-    found = []
-    for group in filter(None, groups):
-        count, one = _count(group)
-        name = _name(group if count == 1 else one)
-        if name is None:
-            return None
-        found.append([name, *(f"{name} {number}" for number in range(2, count + 1))])
-    return found or None
-
-
-def _count(words: list[str]) -> tuple[int, list[str]]:
-    """Return how many things words name, and the words of one."""
-    while words and words[0] in ("the", "my", "our", "your", "his", "her", "their", "these", "those", "only"):
-        words = words[1:]
-    if words[:3] == ["a", "couple", "of"]:
-        words = ["two", *words[3:]]
-    words = words[1:] if words[:2] == ["a", "dozen"] else words
-    count = _COUNTS.get(words[0], int(words[0]) if words and words[0].isdecimal() else 1) if words else 1
-    head = words.index("of", 1) - 1 if "of" in words[1:] else len(words) - 1
-    if not 1 < count <= max(_COUNTS.values()) or head < 1 or (one := singular(words[head])) == words[head]:
-        return 1, words
-    return count, [*words[1:head], one, *words[head + 1 :]]
-
-
-def _name(words: Sequence[str]) -> str | None:
-    """Return the name in "the two red mugs"; None for no name."""
-    words = words[3:] if words[1:3] == ["couple", "of"] else words
-    while words and (words[0] in _OF["article"] or (words[0].isdigit() and _is_count(words))):
-        words = words[1:]
-    if not 0 < len(words) <= _MAX_NAME or words[0] == "of" or words[-1] == "of":
-        return None
-    no_name = all(map(str.isdigit, words)) or any(
-        word in _NO_NAME or word in _OF["article"] or not word[0].isalnum() or _is_adverb(word) for word in words
-    )
-    return None if no_name else " ".join(words)
 
 
 def _is_adverb(word: str) -> bool:
@@ -528,23 +445,6 @@ def is_name(text: str) -> bool:
 def _is_count(words: Sequence[str]) -> bool:
     """Return whether words begin with a count, as in "20 plates"."""
     return words[0] == "1" or singular(words[-1]) != words[-1]
-
-
-def _facts(parts: Sequence[_Placed], needed: bool = False, denied: bool = False) -> Reading | None:
-    """Return the facts of parts.
-
-    Without a place, a thing is in the room, or `needed` makes it no reading.
-    """
-    if needed and not all(part.places for part in parts):
-        return None
-    mark = NOT if denied else ""
-    facts = []
-    for part in parts:
-        if not part.places and any(map(_is_figure, part.things)):
-            return None
-        places = part.places or [("in room", ROOM)]
-        facts += [(thing, f"{mark}{relation}", place) for thing in part.things for relation, place in places]
-    return Reading(tuple(facts))
 
 
 class EnglishReader(Reader):
