@@ -6,6 +6,7 @@
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
     embodied-mem memory show memory/ann                     # what a memory folder holds; search, forget, export
     embodied-mem view memory/ann                            # a page to look at it; also of a trace of `demo`
+    embodied-mem serve agentgym alfworld --port 36001       # a world, or a memory (mcp), for other programs
     embodied-mem data                                       # what each world needs, what is there, where to get it
     embodied-mem data eb_alfred --from DOWNLOADS            # makes a world's files from what its publishers give
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
@@ -73,6 +74,21 @@ def view(arguments: Sequence[str]) -> int:
     from embodied_mem.viewer import terminal
 
     return terminal.main(arguments)
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """`embodied-mem serve`."""
+    servers = {
+        "mcp": "a memory for clients of the Model Context Protocol",
+        "agentgym": "a world behind AgentGym's HTTP routes",
+        "openenv": "a world as an OpenEnv server",
+    }
+    parser = argparse.ArgumentParser(prog="embodied-mem serve", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.epilog = "\n".join(f"{name:10}{about}" for name, about in servers.items())
+    parser.add_argument("server", choices=servers, help="then --help says what it takes")
+    name = parser.parse_args(arguments[:1]).server
+    module = importlib.import_module(f"embodied_mem.serve.{name}")
+    return int(module.main(arguments[1:], prog=f"embodied-mem serve {name}"))
 
 
 def data(arguments: Sequence[str]) -> int:
@@ -229,6 +245,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "evaluate": evaluate,
     "memory": memory,
     "view": view,
+    "serve": serve,
     "data": data,
     "doctor": doctor,
     "parity": parity,

@@ -4,7 +4,7 @@
     observation = env.reset(seed=3, episode_id="mine")
     observation = env.step(CommandAction(command="look"))           # text, reward, done, admissible_commands
 
-    uvicorn.run(app("alfworld", tasks="train"), port=8000)          # a server; then anywhere:
+    embodied-mem serve openenv alfworld --options '{"tasks": "train"}'      # a server; then anywhere:
     with WorldClient(base_url="http://localhost:8000").sync() as client:
         result = client.reset(seed=3)
 
@@ -15,6 +15,10 @@ Needs `pip install "embodied_mem[openenv]"`.
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 from embodied_mem.envs.checks import checked_finite
@@ -220,3 +224,22 @@ class ToolEnvironment:
         if self._done or not observation.admissible_commands:
             return str(observation.text)
         return f"{observation.text}\nPossible now: {', '.join(observation.admissible_commands)}"
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied_mem.serve.openenv") -> int:
+    """Serve a world until interrupted."""
+    parser = argparse.ArgumentParser(prog=prog, description="Serves a world to OpenEnv's clients.")
+    parser.add_argument("world", help="its name, such as alfworld")
+    parser.add_argument("--options", type=json.loads, default={}, help="of the world's class, as a JSON object")
+    parser.add_argument("--max_sessions", type=int, default=64, help="sessions at a time (default 64)")
+    parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
+    parser.add_argument("--port", type=int, default=8000, help="default: 8000")
+    given = parser.parse_args(arguments)
+    import uvicorn
+
+    uvicorn.run(app(given.world, given.max_sessions, **given.options), host=given.host, port=given.port)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""Worlds behind the HTTP routes of AgentGym's environment servers, which its clients and EvoMemBench's call.
+
+    embodied-mem serve agentgym alfworld --port 36001 --options '{"tasks": "train", "max_steps": 30}'
+
+| route | takes | gives |
+|---|---|---|
+| `GET /` | | a line of text |
+| `POST /create` | | `id` |
+| `POST /reset` | `id`, `game` (index of a task), `world_type` | `id`, `observation`, `available_actions`, `task_type` |
+| `POST /step` | `id`, `action` | `observation`, `reward`, `available_actions`, `done` |
+| `GET /observation`, `/available_actions`, `/detail` | `?id=` | the last answer, or a part of it |
+| `POST /close` | `id` | `closed` |
+
+An error is `{"error": ...}` with status 200, as its clients expect. `env_id` may stand for `id`, `task_id` for `game`.
+Envs are played in threads; calls of one env wait for each other. Only the standard library is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from embodied_mem.envs.single_env import TextEnv
+from embodied_mem.errors import EmbodiedMemError, InvalidInputError
+
+MAX_BODY = 1 << 20
+WORLD_TYPES = ("Text", "Embody", "Hybrid")
+
+Answer = dict[str, Any]
+
+
+class _Env:
+    """One env with its last answer; `lock` is held by the call that plays it."""
+
+    def __init__(self, env: TextEnv):
+        self.env, self.lock, self.detail = env, threading.Lock(), Answer()
+
+
+class Worlds:
+    """Envs of one world by number.
+
+    Args:
+        world: its name.
+        max_envs: envs at a time.
+        options: of the world's class, such as `tasks` and `max_steps`.
+    """
+
+    def __init__(self, world: str, max_envs: int = 1024, **options: Any):
+        self.world, self._max_envs, self._options = world, max_envs, options
+        self._envs: dict[int, _Env] = {}
+        self._created, self._lock = 0, threading.Lock()
+        TextEnv(world, **options).close()  # refuses unknown worlds and options before a client waits
+
+    def create(self, given: Answer) -> Answer:
+        """Make an env."""
+        with self._lock:
+            if len(self._envs) >= self._max_envs:
+                raise InvalidInputError(f"create: {self._max_envs} envs are open; close one")
+            number, self._created = self._created, self._created + 1
+            self._envs[number] = _Env(TextEnv(self.world, **self._options))
+        return {"id": number}
+
+    def reset(self, given: Answer) -> Answer:
+        """Start a task by its index."""
+        held = self._of(given)
+        kind = given.get("world_type", "Text")
+        if kind not in WORLD_TYPES:
+            raise InvalidInputError(f"world_type: expected one of {', '.join(WORLD_TYPES)}, got {kind!r}")
+        game = _number(given, "game", "task_id")
+        with held.lock:
+            text, info = held.env.reset(options={"task_indices": [game]})
+            if self.world == "alfworld":
+                text = "\n".join(text.split("\n\n")[1:])  # AgentGym leaves ALFWorld's banner out
+            answer = {"observation": text, "available_actions": list(info.get("admissible_commands") or ())}
+            held.detail = {**answer, "world_type": kind, "game": game, "done": False, "reward": 0, "deleted": False}
+        return {"id": _number(given, "id", "env_id"), **answer, "task_type": info["task_id"]}
+
+    def step(self, given: Answer) -> Answer:
+        """Play an action."""
+        held, action = self._of(given), given.get("action")
+        if not isinstance(action, str):
+            raise InvalidInputError(f"action: expected a string, got {type(action).__name__}")
+        with held.lock:
+            if held.detail.get("done", True):
+                raise InvalidInputError("step: the episode is over or never began; reset this env")
+            text, _, terminated, truncated, info = held.env.step(action)
+            answer = {
+                "observation": text,
+                "reward": float(info["won"]),
+                "available_actions": list(info.get("admissible_commands") or ()),
+                "done": terminated or truncated,
+            }
+            held.detail = {**held.detail, **answer}
+        return answer
+
+    def observation(self, given: Answer) -> Any:
+        """Repeat the last text."""
+        return self.detail(given)["observation"]
+
+    def available_actions(self, given: Answer) -> Any:
+        """Repeat the commands that are possible now."""
+        return self.detail(given)["available_actions"]
+
+    def detail(self, given: Answer) -> Answer:
+        """Repeat all that is known of the episode."""
+        if not (detail := self._of(given).detail):
+            raise InvalidInputError("id: the env was never reset")
+        return detail
+
+    def close(self, given: Answer) -> Answer:
+        """Close an env."""
+        self._of(given)
+        with self._lock:
+            held = self._envs.pop(_number(given, "id", "env_id"), None)
+        if held:
+            with held.lock:
+                held.env.close()
+        return {"closed": held is not None}
+
+    def close_all(self) -> None:
+        """Close every env."""
+        for number in list(self._envs):
+            self.close({"id": number})
+
+    def _of(self, given: Answer) -> _Env:
+        number = _number(given, "id", "env_id")
+        if held := self._envs.get(number):
+            return held
+        state = "was closed" if 0 <= number < self._created else "was never created"
+        raise InvalidInputError(f"id: env {number} {state}")
+
+
+def _number(given: Answer, *names: str) -> int:
+    found = next((given[name] for name in names if name in given), None)
+    if isinstance(found, str) and found.isdecimal():
+        found = int(found)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise InvalidInputError(f"{names[0]}: expected a whole number, got {found!r}")
+    return found
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    worlds: Worlds
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        if url.path == "/":
+            self._answer(f"This is environment {self.worlds.world}.")
+        else:
+            self._route(url.path, ("observation", "available_actions", "detail"), dict(parse_qsl(url.query)))
+
+    def do_POST(self) -> None:
+        try:
+            length = int(self.headers.get("Content-Length") or 0)
+            if not 0 <= length <= MAX_BODY:
+                raise ValueError(f"expected at most {MAX_BODY} bytes, got {length}")
+            given = json.loads(self.rfile.read(length) or b"{}")
+            if not isinstance(given, dict):
+                raise ValueError(f"expected a JSON object, got {type(given).__name__}")
+        except (ValueError, RecursionError) as error:
+            self.close_connection = True
+            self._answer({"error": f"body: {error}"})
+            return
+        self._route(urlsplit(self.path).path, ("create", "reset", "step", "close"), given)
+
+    def _route(self, path: str, known: tuple[str, ...], given: Answer) -> None:
+        if path.strip("/") not in known:
+            self._answer({"error": f"no route {path}; there are {', '.join(known)}"}, status=404)
+            return
+        try:
+            self._answer(getattr(self.worlds, path.strip("/"))(given))
+        except EmbodiedMemError as error:
+            self._answer({"error": str(error)})
+
+    def _answer(self, answer: Any, status: int = 200) -> None:
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *given: Any) -> None:
+        """Stay silent."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
+def make_server(worlds: Worlds, host: str = "127.0.0.1", port: int = 36001) -> ThreadingHTTPServer:
+    """Make the server of a world's envs; `serve_forever()` runs it, `shutdown()` ends it. Port 0 takes a free one."""
+    return _Server((host, port), type("Handler", (_Handler,), {"worlds": worlds}))
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied_mem.serve.agentgym") -> int:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(
+        prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("world", help="its name, such as alfworld")
+    parser.add_argument("--options", type=json.loads, default={}, help="of the world's class, as a JSON object")
+    parser.add_argument("--max_envs", type=int, default=1024, help="envs at a time (default 1024)")
+    parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
+    parser.add_argument("--port", type=int, default=36001, help="default: 36001")
+    given = parser.parse_args(arguments)
+    worlds = Worlds(given.world, given.max_envs, **given.options)
+    server = make_server(worlds, given.host, given.port)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    print(f"{given.world} at http://{given.host}:{server.server_address[1]}; Ctrl-C ends it", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        server.server_close()
+        worlds.close_all()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
