@@ -37,7 +37,7 @@ Answer = dict[str, Any]
 
 
 class _Env:
-    """One env with its last answer; `lock` is held by the call that plays it."""
+    """One env with its last answer; `lock` is slot by the call that plays it."""
 
     def __init__(self, env: TextEnv):
         self.env, self.lock, self.detail = env, threading.Lock(), Answer()
@@ -55,95 +55,95 @@ class Worlds:
     def __init__(self, world: str, max_envs: int = 1024, **options: Any):
         self.world, self._max_envs, self._options = world, max_envs, options
         self._envs: dict[int, _Env] = {}
-        self._created, self._lock = 0, threading.Lock()
+        self._count, self._lock = 0, threading.Lock()
         TextEnv(world, **options).close()  # refuses unknown worlds and options before a client waits
 
-    def create(self, given: Answer) -> Answer:
+    def create(self, request: Answer) -> Answer:
         """Make an env."""
         with self._lock:
             if len(self._envs) >= self._max_envs:
                 raise InvalidInputError(f"create: {self._max_envs} envs are open; close one")
-            number, self._created = self._created, self._created + 1
+            number, self._count = self._count, self._count + 1
             self._envs[number] = _Env(TextEnv(self.world, **self._options))
         return {"id": number}
 
-    def reset(self, given: Answer) -> Answer:
+    def reset(self, request: Answer) -> Answer:
         """Start a task by its index."""
-        held = self._of(given)
-        kind = given.get("world_type", "Text")
+        slot = self._of(request)
+        kind = request.get("world_type", "Text")
         if kind not in WORLD_TYPES:
             raise InvalidInputError(f"world_type: expected one of {', '.join(WORLD_TYPES)}, got {kind!r}")
-        game = _number(given, "game", "task_id")
-        with held.lock:
-            text, info = held.env.reset(options={"task_indices": [game]})
+        game = _number(request, "game", "task_id")
+        with slot.lock:
+            text, info = slot.env.reset(options={"task_indices": [game]})
             if self.world == "alfworld":
                 text = "\n".join(text.split("\n\n")[1:])  # AgentGym leaves ALFWorld's banner out
             answer = {"observation": text, "available_actions": list(info.get("admissible_commands") or ())}
-            held.detail = {**answer, "world_type": kind, "game": game, "done": False, "reward": 0, "deleted": False}
-        return {"id": _number(given, "id", "env_id"), **answer, "task_type": info["task_id"]}
+            slot.detail = {**answer, "world_type": kind, "game": game, "done": False, "reward": 0, "deleted": False}
+        return {"id": _number(request, "id", "env_id"), **answer, "task_type": info["task_id"]}
 
-    def step(self, given: Answer) -> Answer:
+    def step(self, request: Answer) -> Answer:
         """Play an action."""
-        held, action = self._of(given), given.get("action")
+        slot, action = self._of(request), request.get("action")
         if not isinstance(action, str):
             raise InvalidInputError(f"action: expected a string, got {type(action).__name__}")
-        with held.lock:
-            if held.detail.get("done", True):
+        with slot.lock:
+            if slot.detail.get("done", True):
                 raise InvalidInputError("step: the episode is over or never began; reset this env")
-            text, _, terminated, truncated, info = held.env.step(action)
+            text, _, terminated, truncated, info = slot.env.step(action)
             answer = {
                 "observation": text,
                 "reward": float(info["won"]),
                 "available_actions": list(info.get("admissible_commands") or ()),
                 "done": terminated or truncated,
             }
-            held.detail = {**held.detail, **answer}
+            slot.detail = {**slot.detail, **answer}
         return answer
 
-    def observation(self, given: Answer) -> Any:
+    def observation(self, request: Answer) -> Any:
         """Repeat the last text."""
-        return self.detail(given)["observation"]
+        return self.detail(request)["observation"]
 
-    def available_actions(self, given: Answer) -> Any:
+    def available_actions(self, request: Answer) -> Any:
         """Repeat the commands that are possible now."""
-        return self.detail(given)["available_actions"]
+        return self.detail(request)["available_actions"]
 
-    def detail(self, given: Answer) -> Answer:
+    def detail(self, request: Answer) -> Answer:
         """Repeat all that is known of the episode."""
-        if not (detail := self._of(given).detail):
+        if not (detail := self._of(request).detail):
             raise InvalidInputError("id: the env was never reset")
         return detail
 
-    def close(self, given: Answer) -> Answer:
+    def close(self, request: Answer) -> Answer:
         """Close an env."""
-        self._of(given)
+        self._of(request)
         with self._lock:
-            held = self._envs.pop(_number(given, "id", "env_id"), None)
-        if held:
-            with held.lock:
-                held.env.close()
-        return {"closed": held is not None}
+            slot = self._envs.pop(_number(request, "id", "env_id"), None)
+        if slot:
+            with slot.lock:
+                slot.env.close()
+        return {"closed": slot is not None}
 
     def close_all(self) -> None:
         """Close every env."""
         for number in list(self._envs):
             self.close({"id": number})
 
-    def _of(self, given: Answer) -> _Env:
-        number = _number(given, "id", "env_id")
-        if held := self._envs.get(number):
-            return held
-        state = "was closed" if 0 <= number < self._created else "was never created"
+    def _of(self, request: Answer) -> _Env:
+        number = _number(request, "id", "env_id")
+        if slot := self._envs.get(number):
+            return slot
+        state = "was closed" if 0 <= number < self._count else "was never created"
         raise InvalidInputError(f"id: env {number} {state}")
 
 
-def _number(given: Answer, *names: str) -> int:
-    found = next((given[name] for name in names if name in given), None)
-    if isinstance(found, str) and found.isdecimal():
-        found = int(found)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise InvalidInputError(f"{names[0]}: expected a whole number, got {found!r}")
-    return found
+def _number(request: Answer, *names: str) -> int:
+    value = next((request[name] for name in names if name in request), None)
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInputError(f"{names[0]}: expected a whole number, got {value!r}")
+    return value
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -162,21 +162,21 @@ class _Handler(BaseHTTPRequestHandler):
             length = int(self.headers.get("Content-Length") or 0)
             if not 0 <= length <= MAX_BODY:
                 raise ValueError(f"expected at most {MAX_BODY} bytes, got {length}")
-            given = json.loads(self.rfile.read(length) or b"{}")
-            if not isinstance(given, dict):
-                raise ValueError(f"expected a JSON object, got {type(given).__name__}")
+            request = json.loads(self.rfile.read(length) or b"{}")
+            if not isinstance(request, dict):
+                raise ValueError(f"expected a JSON object, got {type(request).__name__}")
         except (ValueError, RecursionError) as error:
             self.close_connection = True
             self._answer({"error": f"body: {error}"})
             return
-        self._route(urlsplit(self.path).path, ("create", "reset", "step", "close"), given)
+        self._route(urlsplit(self.path).path, ("create", "reset", "step", "close"), request)
 
-    def _route(self, path: str, known: tuple[str, ...], given: Answer) -> None:
-        if path.strip("/") not in known:
-            self._answer({"error": f"no route {path}; there are {', '.join(known)}"}, status=404)
+    def _route(self, path: str, routes: tuple[str, ...], request: Answer) -> None:
+        if path.strip("/") not in routes:
+            self._answer({"error": f"no route {path}; there are {', '.join(routes)}"}, status=404)
             return
         try:
-            self._answer(getattr(self.worlds, path.strip("/"))(given))
+            self._answer(getattr(self.worlds, path.strip("/"))(request))
         except EmbodiedMemError as error:
             self._answer({"error": str(error)})
 
@@ -188,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *given: Any) -> None:
+    def log_message(self, *request: Any) -> None:
         """Stay silent."""
 
 
@@ -212,11 +212,11 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
     parser.add_argument("--max_envs", type=int, default=1024, help="envs at a time (default 1024)")
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
     parser.add_argument("--port", type=int, default=36001, help="default: 36001")
-    given = parser.parse_args(arguments)
-    worlds = Worlds(given.world, given.max_envs, **given.options)
-    server = make_server(worlds, given.host, given.port)
+    args = parser.parse_args(arguments)
+    worlds = Worlds(args.world, args.max_envs, **args.options)
+    server = make_server(worlds, args.host, args.port)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    print(f"{given.world} at http://{given.host}:{server.server_address[1]}; Ctrl-C ends it", flush=True)
+    print(f"{args.world} at http://{args.host}:{server.server_address[1]}; Ctrl-C ends it", flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -234,10 +234,10 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
     parser.add_argument("--max_sessions", type=int, default=64, help="sessions at a time (default 64)")
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
     parser.add_argument("--port", type=int, default=8000, help="default: 8000")
-    given = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     import uvicorn
 
-    uvicorn.run(app(given.world, given.max_sessions, **given.options), host=given.host, port=given.port)
+    uvicorn.run(app(args.world, args.max_sessions, **args.options), host=args.host, port=args.port)
     return 0
 
 

@@ -16,10 +16,10 @@ def command_of(reply: str) -> str:
 
     Thoughts (`<think>…</think>`, also unfinished ones) are left out.
     """
-    said = _THOUGHT.sub("", reply)
-    if found := _ACTION.findall(said):
-        return " ".join(found[-1].split())
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    text = _THOUGHT.sub("", reply)
+    if actions := _ACTION.findall(text):
+        return " ".join(actions[-1].split())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 

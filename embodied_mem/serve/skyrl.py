@@ -41,7 +41,7 @@ class SkyRLWorld(BaseTextEnv):
     Args:
         env_config: unused.
         extras: the row: `extra_info` with `world`, `options` (JSON) and `seed`; SkyRL adds `max_turns`, the steps after
-            which the episode ends, if it is given.
+            which the episode ends, if it is args.
 
     Raises:
         InvalidInputError: `extra_info` lacks a field, the world or one of its options is unknown.
@@ -130,10 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--num_tasks", type=int, default=1000)
     parser.add_argument("--first_seed", type=int, default=0)
     parser.add_argument("--options", type=json.loads, default={}, help='of the world, as JSON: \'{"tasks": "train"}\'')
-    given = parser.parse_args(arguments)
-    TextEnv(given.world, **given.options).close()  # refuses unknown worlds and options before anything is written
-    write_dataset(given.file, rows(given.world, given.num_tasks, given.first_seed, **given.options))
-    print(f"{given.num_tasks} tasks of {given.world} in {given.file}")
+    args = parser.parse_args(arguments)
+    TextEnv(args.world, **args.options).close()  # refuses unknown worlds and options before anything is written
+    write_dataset(args.file, rows(args.world, args.num_tasks, args.first_seed, **args.options))
+    print(f"{args.num_tasks} tasks of {args.world} in {args.file}")
 
 
 if ENV_CLASS not in skyrl_gym.envs.registration.registry:
