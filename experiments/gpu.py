@@ -107,22 +107,15 @@ def limits(options: argparse.Namespace) -> Rows:
     yield {"product_flops_per_s": 2 * width**3 / seconds}
 
 
-def prompts_of(batch: int, length: int, vocabulary: int) -> Any:
-    """Returns int64[batch, length] token ids."""
-    import numpy as np
-
-    return np.random.default_rng(batch).integers(3, vocabulary, (batch, length))
-
-
-def rates(options: argparse.Namespace, run: Callable[[int, int], object], peak: Callable[[], int]) -> Rows:
-    """Measure prefill and decode by batch; `run` reads the prompts of a batch and writes so many tokens."""
-    prompt, new = (16, 4) if options.tiny else (1024, 64)
+def rates(options: argparse.Namespace, contender: Any, peak: Callable[[], int]) -> Rows:
+    """Measure prefill and decode by batch; the contender reads the prompts of a batch and writes so many tokens."""
+    prompt, new = lengths(options)
     for batch in (2,) if options.tiny else (16, 1, 64):
         began = time.perf_counter()
         try:
-            run(batch, 1), run(batch, 1 + new)
+            contender.run(batch, 1), contender.run(batch, 1 + new)
             warm = time.perf_counter() - began
-            first, whole = (median_seconds(functools.partial(run, batch, count)) for count in (1, 1 + new))
+            first, whole = (median_seconds(functools.partial(contender.run, batch, count)) for count in (1, 1 + new))
         except Exception as error:  # e.g. no memory for this batch: the others are measured all the same
             yield {"batch": batch, "error": f"{type(error).__name__}: {error}"[:300]}
             continue
@@ -130,72 +123,30 @@ def rates(options: argparse.Namespace, run: Callable[[int, int], object], peak: 
         yield {"batch": batch, **speeds, "compile_s": warm, "peak_memory_bytes": peak()}
 
 
+def lengths(options: argparse.Namespace) -> tuple[int, int]:
+    """Return the tokens of a prompt and of an answer."""
+    return (16, 4) if options.tiny else (1024, 64)
+
+
 def decode(options: argparse.Namespace) -> Rows:
     """Measure our sampler."""
-    import jax
-    import numpy as np
-    from flax import nnx
-
-    from embodied_mem.models import decoder as model
-    from embodied_mem.models.config import preset
-    from embodied_mem.models.prompt_cache import PromptCache, sampling_network
-    from embodied_mem.models.sampling import SamplingSettings
+    from benchmarks.model_contenders import Ours
     from embodied_mem.training.loop import peak_memory
 
-    prompt = 16 if options.tiny else 1024
-    shape = preset(options.decode)
-    own = model.Decoder(shape, rngs=nnx.Rngs(0))
-    network = sampling_network(own)
-
-    @jax.jit
-    def first(network: Any, tokens: jax.Array) -> jax.Array:
-        hidden, _ = model.prefill(network, tokens, capacity=tokens.shape[1])
-        return model.logits(network.config, network.weights, hidden[:, -1]).argmax(-1)
-
-    samplers: dict[int, PromptCache] = {}
-
-    def run(batch: int, new: int) -> None:
-        tokens = prompts_of(batch, prompt, min(shape.vocab_size, 140_000))
-        if new == 1:
-            np.asarray(first(network, tokens.astype(np.int32)))
-            return
-        if new not in samplers:
-            samplers[new] = PromptCache(
-                own, SamplingSettings(temperature=0.0), max_new_tokens=new, length_buckets=(prompt,), batch_buckets=(1,)
-            )
-        samplers[new].forget()
-        samplers[new].generate(tokens.tolist(), jax.random.split(jax.random.key(0), batch))
-
-    return rates(options, run, peak_memory)
+    return rates(options, Ours({"preset": options.decode, "prompt": lengths(options)[0]}), peak_memory)
 
 
 def transformers(options: argparse.Namespace) -> Rows:
-    """Measure `Qwen2ForCausalLM.generate`."""
+    """Measure `generate` of transformers."""
     import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    from embodied_mem.models.config import preset
+    from benchmarks.model_contenders import Transformers
 
-    if not torch.cuda.is_available() and not options.tiny:
+    has_gpu = torch.cuda.is_available()
+    if not has_gpu and not options.tiny:
         raise RuntimeError("torch sees no device")
-    device, shape = "cuda" if torch.cuda.is_available() else "cpu", preset(options.decode)
-    config = Qwen2Config(
-        vocab_size=shape.vocab_size, hidden_size=shape.width, intermediate_size=shape.mlp_width,
-        num_hidden_layers=shape.num_layers, num_attention_heads=shape.num_heads,
-        num_key_value_heads=shape.num_kv_heads, tie_word_embeddings=shape.tie_embeddings,
-        max_position_embeddings=shape.max_length, bos_token_id=None, eos_token_id=None, pad_token_id=0,
-    )  # fmt: skip
-    torch.set_default_dtype(torch.bfloat16)
-    with torch.device(device):
-        network = Qwen2ForCausalLM(config).eval()
-
-    def run(batch: int, new: int) -> None:
-        tokens = torch.tensor(prompts_of(batch, 16 if options.tiny else 1024, shape.vocab_size), device=device)
-        more = {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False}
-        with torch.inference_mode():
-            network.generate(tokens, attention_mask=torch.ones_like(tokens), **more).cpu()
-
-    return rates(options, run, torch.cuda.max_memory_allocated if device == "cuda" else lambda: 0)
+    settings = {"preset": options.decode, "prompt": lengths(options)[0], "device": "gpu" if has_gpu else "cpu"}
+    return rates(options, Transformers(settings), torch.cuda.max_memory_allocated if has_gpu else lambda: 0)
 
 
 def weights(options: argparse.Namespace) -> Rows:

@@ -29,9 +29,10 @@ NAME = "smollm2-135m"
 LARGE = 64
 
 
-def prompts_of(batch: int, length: int) -> np.ndarray:
+def prompts_of(batch: int, length: int, vocabulary: int = 40_000) -> np.ndarray:
     """Returns int[B, L], other tokens in every row, so that no program finds a shared beginning."""
-    return np.random.default_rng(batch).integers(1000, 40_000, (batch, length))
+    most = min(vocabulary, 40_000)
+    return np.random.default_rng(batch).integers(min(1000, most // 4), most, (batch, length))
 
 
 class Ours:
@@ -51,7 +52,7 @@ class Ours:
         from embodied_mem.models.prompt_cache import sampling_network
 
         self._jax, self._length, self._samplers = jax, settings["prompt"], {}
-        self._decoder = model.Decoder(preset(NAME), rngs=nnx.Rngs(0))
+        self._decoder = model.Decoder(preset(settings.get("preset", NAME)), rngs=nnx.Rngs(0))
         self._network = sampling_network(self._decoder)
 
         @jax.jit
@@ -66,7 +67,7 @@ class Ours:
         from embodied_mem.models.prompt_cache import PromptCache
         from embodied_mem.models.sampling import SamplingSettings
 
-        prompts = prompts_of(batch, self._length)
+        prompts = prompts_of(batch, self._length, self._decoder.config.vocab_size)
         if new == 1:
             np.asarray(self._first(self._network, prompts.astype(np.int32)))
             return
@@ -83,32 +84,36 @@ class Ours:
 
 
 class Transformers:
-    """`LlamaForCausalLM.generate`."""
+    """`generate` of transformers' model of this shape, Llama or Qwen2."""
 
     package = "torch"
 
     def __init__(self, settings: dict):
         import torch
-        from transformers import LlamaConfig, LlamaForCausalLM
+        import transformers
 
         from embodied_mem.models.config import preset
 
-        shape = preset(NAME)
+        shape = preset(settings.get("preset", NAME))
+        family = "Qwen2" if shape.qkv_bias else "Llama"
         torch.set_num_threads(CORES)
-        config = LlamaConfig(
+        config = getattr(transformers, f"{family}Config")(
             vocab_size=shape.vocab_size, hidden_size=shape.width, intermediate_size=shape.mlp_width,
             num_hidden_layers=shape.num_layers, num_attention_heads=shape.num_heads,
-            num_key_value_heads=shape.num_kv_heads, rms_norm_eps=shape.norm_eps, tie_word_embeddings=True,
-            max_position_embeddings=shape.max_length, bos_token_id=None, eos_token_id=None, pad_token_id=0,
+            num_key_value_heads=shape.num_kv_heads, rms_norm_eps=shape.norm_eps,
+            tie_word_embeddings=shape.tie_embeddings, max_position_embeddings=shape.max_length, bos_token_id=None,
+            eos_token_id=None, pad_token_id=0,
         )  # fmt: skip
-        self._torch, self._length = torch, settings["prompt"]
+        self._torch, self._length, self._vocabulary = torch, settings["prompt"], shape.vocab_size
         self._device = "cuda" if settings["device"] == "gpu" else "cpu"
         torch.set_float32_matmul_precision("high" if self._device == "cuda" else "highest")
-        self._model = LlamaForCausalLM(config).eval().float().to(self._device)
+        torch.set_default_dtype(torch.bfloat16 if shape.dtype == "bfloat16" else torch.float32)
+        with torch.device(self._device):
+            self._model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
 
     def run(self, batch: int, new: int) -> None:
         """See the module."""
-        tokens = self._torch.tensor(prompts_of(batch, self._length), device=self._device)
+        tokens = self._torch.tensor(prompts_of(batch, self._length, self._vocabulary), device=self._device)
         with self._torch.inference_mode():
             out = self._model.generate(
                 tokens, attention_mask=self._torch.ones_like(tokens), max_new_tokens=new, min_new_tokens=new,

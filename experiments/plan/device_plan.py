@@ -132,12 +132,12 @@ def plan_run(config: Config, models: list[PlannedModel], prompt_length: int = PR
 
 def print_forecasts(config: Config, models: list[PlannedModel], fullest: int, prompt_length: int) -> list[dict]:
     """Prints how long the run takes at best on each kind of chip; returns the same. `fullest`: bytes of a device."""
-    shapes = {model.name: (model, shape_of(config, model.name)) for model in models if model.name in ROLES}
+    acting = {model.name: model for model in models if model.name in ROLES}
     lengths = dict(zip(ROLES, row_lengths(config, prompt_length)))
     rows = [("at best", "fits", "compiler tokens/s", "executor tokens/s", "rollout", "GRPO update", "SFT step", "run")]
     found = []
     for chip in CHIPS.values():
-        one = forecast(config, shapes, chip, lengths)
+        one = forecast(config, acting, chip, lengths)
         fits = fullest <= USABLE * chip.memory_gb * 1e9
         speeds = (f"{one.tokens_per_s[role]:,.0f}" for role in ROLES)
         times = (f"{one.rollout_s:.0f} s", f"{one.update_s:.0f} s", f"{one.sft_step_s:.2f} s", f"{one.run_h:.0f} h")

@@ -26,7 +26,6 @@ from collections.abc import Mapping
 
 import jax.numpy as jnp
 
-from embodied_mem.models.config import DecoderConfig
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
 from embodied_mem.training.config import Config
 from embodied_mem.training.loop import PEAK_FLOPS, flops_per_token, forward_flops_per_token
@@ -86,7 +85,6 @@ class _Work:
     """One model on one mesh of one kind of chip."""
 
     model: PlannedModel
-    config: DecoderConfig
     shape: MeshShape
     chip: Chip
 
@@ -95,9 +93,9 @@ class _Work:
 
     def _sent_s(self, rows: int) -> float:
         """For one token of each row: two sums per layer over the devices of a copy."""
-        tensor, size = self.shape.tensor, jnp.dtype(self.config.dtype).itemsize
-        activations = self._rows(rows) * self.config.width * size
-        return 4 * (tensor - 1) / tensor * self.config.num_layers * activations / self.chip.links
+        tensor, size = self.shape.tensor, jnp.dtype(self.model.config.dtype).itemsize
+        activations = self._rows(rows) * self.model.config.width * size
+        return 4 * (tensor - 1) / tensor * self.model.config.num_layers * activations / self.chip.links
 
     def _gathered_s(self) -> float:
         """For all weights once."""
@@ -107,40 +105,40 @@ class _Work:
 
     def decode_s(self, rows: int, length: int) -> float:
         mesh = abstract_mesh(self.shape)
-        looked_up = () if self.config.tie_embeddings else (("embedding",), ("decoder", "embedding"))
+        looked_up = () if self.model.config.tie_embeddings else (("embedding",), ("decoder", "embedding"))
         read = weight_bytes(self.model, mesh, without=looked_up)
         read += cache_bytes(self.model.config, mesh.shape, rows, length)
-        operations = self._rows(rows) * forward_flops_per_token(self.config, 2 * length) / self.shape.tensor
+        operations = self._rows(rows) * forward_flops_per_token(self.model.config, 2 * length) / self.shape.tensor
         busy = max(read / self.chip.bandwidth, operations / self.chip.peak)
         return busy + self._sent_s(rows) + self._gathered_s()
 
     def pass_s(self, rows: int, length: int, passes: float = 1.0) -> float:
         """`passes`: operations of the whole pass over those of a forward pass."""
-        operations = self._rows(rows) * length * forward_flops_per_token(self.config, length) / self.shape.tensor
+        operations = self._rows(rows) * length * forward_flops_per_token(self.model.config, length) / self.shape.tensor
         busy = operations / self.chip.peak + length * self._sent_s(rows)
         return passes * busy + math.ceil(passes) * self._gathered_s()
 
     def train_s(self, rows: int, length: int, *, trained: bool, remat: bool) -> float:
-        passes = flops_per_token(self.config, length, trained=trained) / forward_flops_per_token(self.config, length)
+        passes = flops_per_token(self.model.config, length, trained=trained) / forward_flops_per_token(
+            self.model.config, length
+        )
         return self.pass_s(rows, length, passes + remat)
 
 
-def forecast(
-    config: Config, models: Mapping[str, tuple[PlannedModel, DecoderConfig]], chip: Chip, lengths: Mapping[str, int]
-) -> Forecast:
+def forecast(config: Config, models: Mapping[str, PlannedModel], chip: Chip, lengths: Mapping[str, int]) -> Forecast:
     """Returns the bounds of a run whose compiler is trained.
 
     Args:
         config: the run; its mesh has no -1.
-        models: `compiler` and `executor`, each with the shape of its decoder.
+        models: `compiler` and `executor`.
         chip: of which the mesh is made.
         lengths: tokens of a row of each, output included.
     """
     mesh, rl, sft = config.mesh, config.grpo, config.compiler_sft
     lying = MeshShape(mesh.data, mesh.fsdp, mesh.tensor)
     acting = lying.for_sampling(mesh.sampling_tensor)
-    train = {role: _Work(*models[role], lying, chip) for role in models}
-    sample = {role: _Work(*models[role], acting, chip) for role in models}
+    train = {role: _Work(models[role], lying, chip) for role in models}
+    sample = {role: _Work(models[role], acting, chip) for role in models}
     episodes, whole = rl.num_tasks * rl.group_size, not config.model.lora
     written = {"compiler": config.model.max_compiler_tokens, "executor": config.model.max_action_tokens}
     token_s = {role: sample[role].decode_s(episodes, lengths[role]) for role in models}

@@ -15,31 +15,17 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.models.config import DecoderConfig
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
 from embodied_mem.parallel.sharding import LogicalAxes, Path, leaf_path, place
 
 CHIPS_GB = (16, 32, 80, 96)
 USABLE = 0.9
-
-
-class DecoderShape(Protocol):
-    """What the activation and cache formulas read of a decoder's configuration."""
-
-    vocab_size: int
-    width: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    mlp_width: int
-    dtype: str
-    attention_block: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +41,7 @@ class PlannedModel:
     """
 
     name: str
-    config: DecoderShape
+    config: DecoderConfig
     parameters: Any
     axes: LogicalAxes
     trainable: Callable[[Path], bool]
@@ -210,9 +196,6 @@ def plan(
         phases: what happens, one peak each.
         optimizer: an optax transformation; its state is made for the trainable parameters.
         sampling_shape: the same devices as models are sampled from (`Placement.for_sampling`), if otherwise.
-
-    Raises:
-        InvalidInputError: a phase names an unknown model, or has a batch or length below 1.
     """
     mesh, sampling = abstract_mesh(mesh_shape), abstract_mesh(sampling_shape) if sampling_shape else None
     by_name = {model.name: model for model in models}
@@ -237,8 +220,6 @@ def plan(
     gradients = sum(m.gradients for m in memories)
     answers = []
     for phase in phases:
-        for work in (*phase.passes, *phase.caches):
-            _check(work, by_name)
         sampled, only = (phase.sampled, phase.only_sampled) if sampling else ((), ())
         resident = sum(m.parameters + m.optimizer for m in memories if m.model not in only)
         resident += sum(m.sampling for m in memories if m.model in sampled)
@@ -271,7 +252,7 @@ def plan(
 
 
 def activation_bytes(
-    config: DecoderShape, mesh: Mapping[str, int], batch: int, length: int, remat: bool, logits_chunk: int = 0
+    config: DecoderConfig, mesh: Mapping[str, int], batch: int, length: int, remat: bool, logits_chunk: int = 0
 ) -> int:
     """Returns an estimate of the bytes per device that a forward pass keeps for its backward pass.
 
@@ -296,7 +277,7 @@ def activation_bytes(
     return round(kept + logits)
 
 
-def cache_bytes(config: DecoderShape, mesh: Mapping[str, int], batch: int, capacity: int) -> int:
+def cache_bytes(config: DecoderConfig, mesh: Mapping[str, int], batch: int, capacity: int) -> int:
     """Returns the bytes per device of a KV cache: 2 * layers * b * capacity * K / T * E * s."""
     rows = -(-batch // (mesh["data"] * mesh["fsdp"]))
     kv_heads = _part(config.num_kv_heads, mesh["tensor"])
@@ -362,13 +343,6 @@ def _nest(flat: Mapping[Path, Any]) -> dict[str, Any]:
             node = node.setdefault(name, {})
         node[path[-1]] = leaf
     return tree
-
-
-def _check(work: Pass, models: Mapping[str, PlannedModel]) -> None:
-    if work.model not in models:
-        raise InvalidInputError(f"plan: no model {work.model!r}; known: {', '.join(models)}")
-    if work.batch < 1 or work.length < 1:
-        raise InvalidInputError(f"plan: expected batch and length >= 1, got {work}")
 
 
 def size_of(count: int) -> str:

@@ -22,9 +22,7 @@ NEVER = 1e30
 def of(mesh: MeshConfig, chip: Chip) -> Forecast:
     config = Config(world=WorldConfig(num_train=8, num_valid=1), mesh=mesh)
     parameters = jax.eval_shape(lambda: nnx.state(Decoder(SHAPE, rngs=nnx.Rngs(0))))
-    models = {
-        role: (PlannedModel(role, SHAPE, parameters, logical_axes(SHAPE), lambda path: True), SHAPE) for role in LENGTHS
-    }
+    models = {role: PlannedModel(role, SHAPE, parameters, logical_axes(SHAPE), lambda path: True) for role in LENGTHS}
     return forecast(config, models, chip, LENGTHS)
 
 
