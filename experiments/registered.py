@@ -27,13 +27,13 @@ PLACES = {
     },
     "worlds": {"locomo": "dialogues:WORLD"},
     "eb_alfred": {
-        "agent": "solvers.eb_alfred.planner:agent_parts",
-        "tasks": "solvers.eb_alfred.tasks:EbAlfredTasks",
+        "agent": "solvers.eb_alfred.agent:agent_parts",
+        "tasks": "solvers.eb_alfred.text_adapter:EbAlfredTasks",
         "benchmark": "solvers.eb_alfred.benchmark:BENCHMARK",
     },
     "eb_habitat": {
-        "agent": "solvers.eb_habitat.planner:agent_parts",
-        "tasks": "solvers.eb_habitat.tasks:EbHabitatTasks",
+        "agent": "solvers.eb_habitat.agent:agent_parts",
+        "tasks": "solvers.eb_habitat.text_adapter:EbHabitatTasks",
         "benchmark": "solvers.eb_habitat.benchmark:BENCHMARK",
     },
     "memento": {"benchmark": "solvers.memento.benchmark:BENCHMARK"},

@@ -24,11 +24,11 @@ MADE_LATER = {
     "embodied_mem.models.encoders.mpnet: pattern",
     "embodied_mem.models.sentence_encoders: pattern",
     "embodied_mem.worlds.scienceworld.subgoals: text",
-    "experiments.solvers.memento.instruction_variants: pattern",
-    "experiments.solvers.memento.lexicon: self._mention.pattern.replace(preposition, '\\b(?P<prep>)', ",
-    "experiments.solvers.scienceworld.planner: '|'.join(map(re.escape, self._kin))",
-    "experiments.solvers.scienceworld.planner: f'\\b{kind} \\d+' if numbered else f'(?<= )(?!{_NO_MODIFIER}",
-    "experiments.solvers.scienceworld.planner: inside",
+    "experiments.solvers.memento.variants: pattern",
+    "experiments.solvers.memento.reading: self._mention.pattern.replace(preposition, '\\b(?P<prep>)', ",
+    "experiments.solvers.scienceworld.agents: '|'.join(map(re.escape, self._kin))",
+    "experiments.solvers.scienceworld.agents: f'\\b{kind} \\d+' if numbered else f'(?<= )(?!{_NO_MODIFIER}",
+    "experiments.solvers.scienceworld.agents: inside",
 }
 """Calls with a pattern of names, or of one that stands in no module: nobody saw it made."""
 

@@ -18,9 +18,8 @@ from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
 from experiments.configs import load
-from experiments.solvers.eb_habitat.kinds import KINDS
-from experiments.solvers.eb_habitat.tasks import apartment_order
-from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter
+from experiments.solvers.eb_habitat.places import KINDS
+from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter, apartment_order
 from experiments.solvers.errands import ErrandTeacher
 from tests.worlds.eb_habitat.eb_habitat_home import episode
 

@@ -12,7 +12,7 @@ from embodied_mem import envs
 from embodied_mem.agents.planner_critic.beliefs import home_told, in_home
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load
-from experiments.solvers.eb_alfred.hidden import HIDDEN, HiddenThings
+from experiments.solvers.eb_alfred.view import HIDDEN, HiddenThings
 from experiments.solvers.embodiedbench import (
     REVISITED_ROWS,
     play_in_home,

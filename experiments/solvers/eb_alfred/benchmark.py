@@ -9,7 +9,7 @@ from embodied_mem.evaluation.benchmark import embodiedbench_row as _row
 from embodied_mem.worlds.eb_alfred.env import load_tasks
 from experiments.solvers.embodiedbench import PlannerBenchmark
 
-from .hidden import HiddenThings
+from .view import HiddenThings
 
 
 def _training() -> list[Any]:

@@ -14,10 +14,45 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from ..clauses import State, choice_of, plain, resolved, state_of, wishes_of
-from ..word_votes import Mention, guess, lexicon_of, mentions_of, phrases_of, table_of
-from ..word_votes import described as by_looks
-from .kinds import FOOD, MOVABLE, SLICEABLE, TOOLS
+from ..words import (
+    Mention,
+    State,
+    goal_of,
+    guess,
+    lexicon_of,
+    mentions_of,
+    phrases_of,
+    plain,
+    resolved,
+    table_of,
+    wishes_of,
+)
+from ..words import described as by_looks
+
+DOORS = ("Fridge", "Microwave", "Cabinet", "Drawer", "Safe")
+BASINS = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin"}
+"""Kind that actions name -> kind that holds things there."""
+RECEPTACLES = {
+    "ArmChair", "BathtubBasin", "Bed", "Bowl", "Box", "Cabinet", "Cart", "CoffeeMachine", "CoffeeTable",
+    "CounterTop", "Cup", "Desk", "DiningTable", "Drawer", "Dresser", "Fridge", "GarbageCan", "HandTowelHolder",
+    "LaundryHamper", "Microwave", "Mug", "Ottoman", "Pan", "Plate", "Pot", "Safe", "Shelf", "SideTable",
+    "SinkBasin", "Sofa", "StoveBurner", "TVStand", "Toaster", "Toilet", "ToiletPaperHanger", "TowelHolder",
+}  # fmt: skip
+MOVABLE = {"Bowl", "Box", "Cup", "Mug", "Pan", "Plate", "Pot"}
+"""Receptacles that can be carried."""
+FOOD = {"Apple", "Bread", "Egg", "Lettuce", "Potato", "Tomato"}
+SLICEABLE = {"Apple", "Bread", "Lettuce", "Potato", "Tomato"}
+TOOLS = {"clean": "Sink", "heat": "Microwave", "cool": "Fridge"}
+"""Change -> kind, as actions name it, of what makes it."""
+
+
+def actions_of_change(change: str, tool: str) -> list[str]:
+    """What changes a thing in the tool of this name, from when it was put there until it is taken again."""
+    if change == "clean":
+        return ["turn on the Faucet", "turn off the Faucet"]
+    heat = ["turn on the Microwave", "turn off the Microwave"] if change == "heat" else []
+    return [f"close the {tool}", *heat, f"open the {tool}"]
+
 
 _CHANGES = {
     "clean": "clean cleaned wash washed rinse rinsed wet washing rinsing cleaning scrubbed scrub soaked newly-cleaned",
@@ -128,6 +163,11 @@ class _Sentence:
     change: str
     sliced: bool
 
+    @property
+    def things(self) -> list[Mention]:
+        """Things that it names, in its order."""
+        return sorted((thing for thing in self.objects if thing.end), key=lambda thing: thing.start)
+
     def has(self, *words: str) -> bool:
         """Whether one of these words is in it."""
         return not set(words).isdisjoint(self.words)
@@ -174,58 +214,24 @@ def _read(instruction: str) -> _Sentence:
 
 def understand(instruction: str) -> Goal | None:
     """What an instruction asks for; None if it names no thing that can be carried."""
-    return _meant(plain(instruction))
-
-
-def _meant(text: str) -> Goal | None:
-    """The goal of a text, by its condition if it has one."""
-
-    def read(clause: str, before: str) -> State | None:
-        told, earlier = _named(clause), _named(before)[1]
-        return state_of(_words(clause), told[1], told[0], earlier[-1].kinds if earlier else ())
-
-    choice = choice_of(text, read)
-    if choice is None:
-        return _goal(text)
-
-    def phrases(text: str) -> list[str]:
-        words = _words(text)
-        return [" ".join(words[named[-1].start : named[-1].end]) if named else "" for named in _named(text)]
-
-    def branch(text: str, thing: str, place: str) -> Goal | None:
-        names_thing, names_place = map(bool, _named(text))
-        text = resolved(text, thing, place, names_thing=names_thing, names_place=names_place)
-        return _meant(f"{choice.before}. {text}" if choice.before else text)
-
-    (thing, place), (before, there) = phrases(choice.clause), phrases(choice.before)
-    then = branch(choice.then, thing or before, place or there)
-    if choice.state is None:
-        return then
-    first, aim = phrases(choice.then)
-    other = choice.otherwise
-    if aim and re.match(r"(?:an?|the) ", other) and _named(other)[0] and not _named(other)[1]:
-        other = f"put {other} on the {aim}"
-    return Goal((), condition=choice.state, then=then, otherwise=branch(other, thing or before or first, aim or place))
-
-
-def _named(text: str) -> tuple[list[Mention], list[Mention]]:
-    """Things and places that a text names, in its order."""
-    told = _read(text)
-    return sorted((t for t in told.objects if t.end), key=lambda thing: thing.start), told.places
+    return goal_of(
+        plain(instruction), _read, _goal,
+        lambda state, then, otherwise: Goal((), condition=state, then=then, otherwise=otherwise),
+    )  # fmt: skip
 
 
 def _goal(text: str) -> Goal | None:
     """The goal of a text without conditions; what is forbidden is not among the kinds, where others are left."""
     wishes, forbidden = wishes_of(text)
-    told, bans = _read(wishes), [_named(clause) for clause in forbidden]
-    barred = next((f"{' '.join(_words(c)[b[0][0].start : b[0][0].end])}" for c, b in zip(forbidden, bans) if b[0]), "")
+    told, bans = _read(wishes), [_read(clause) for clause in forbidden]
+    barred = next((" ".join(b.words[b.things[0].start : b.things[0].end]) for b in bans if b.things), "")
     if barred and not told.objects:
         told = _read(resolved(wishes, barred, "", names_thing=False, names_place=bool(told.places)))
     if not told.objects:
         return None
     goal = _asked(told)
-    things = {thing.kinds[0] for named, _ in bans for thing in named}
-    places = {place.kinds[0] for _, named in bans for place in named}
+    things = {thing.kinds[0] for ban in bans for thing in ban.things}
+    places = {place.kinds[0] for ban in bans for place in ban.places}
     return dataclasses.replace(
         goal,
         objects=tuple(kind for kind in goal.objects if kind not in things) or goal.objects,

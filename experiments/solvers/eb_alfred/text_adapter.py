@@ -17,16 +17,19 @@ and where it goes is left to who acts, how it is done is not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from embodied_mem.memory.readers.reading import class_of
+from embodied_mem.worlds.alfworld.statistics import household_kinds
+from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.text import CHANGES, Command, render_goal, task_of
-from embodied_mem.worlds.eb_alfred.env import MAX_STEPS
+from embodied_mem.worlds.eb_alfred.env import MAX_STEPS, load_tasks
 
 from ..alfworld_adapter import AdapterRow, AlfworldTextAdapter
-from .instruction import Goal, understand
-from .kinds import BASINS, MOVABLE, RECEPTACLES, TOOLS, actions_of_change
+from ..errands import ErrandTasks, held_out
+from .instruction import BASINS, MOVABLE, RECEPTACLES, TOOLS, Goal, actions_of_change, understand
 from .view import read_view
 
 _TYPES = {change: task_type for task_type, change in CHANGES.items()}
@@ -182,3 +185,31 @@ class EbAlfredTextAdapter(AlfworldTextAdapter):
 
     row = _Row
     max_steps = MAX_STEPS
+
+
+_TRIAL = re.compile(r"trial_T\w+")
+
+
+def training_sides() -> tuple[list[Any], list[Any]]:
+    """EB-ALFRED's training tasks, all instructions of a trial: (to train on, held out to choose by).
+
+    Neither has a trial of an evaluation subset; a trial in ten is held out.
+
+    Raises:
+        DataNotFoundError: the data is not installed.
+    """
+    return held_out(load_tasks("train"), lambda task: task.trial, 10)
+
+
+class EbAlfredTasks(ErrandTasks):
+    """`TaskSource` of EB-ALFRED."""
+
+    adapter, order, kinds = EbAlfredTextAdapter, statistics_order, household_kinds()
+
+    def sides(self) -> tuple[list[Any], list[Any]]:
+        return training_sides()
+
+    def task_key(self, task_id: str) -> str:
+        """As `TaskSource.task_key`: the trial, which has several instructions."""
+        found = _TRIAL.search(task_id)
+        return found[0] if found else task_id

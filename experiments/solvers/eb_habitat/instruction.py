@@ -15,12 +15,22 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from ..clauses import REQUESTS, State, choice_of, plain, resolved, state_of, wishes_of
-from ..word_votes import Mention, guess, lexicon_of, mentions_of, phrases_of, table_of
-from ..word_votes import described as by_looks
-from .description import SOURCE, described
-from .kinds import DOORS, KINDS
-from .layout import Layout
+from ..words import (
+    REQUESTS,
+    Mention,
+    State,
+    goal_of,
+    guess,
+    lexicon_of,
+    mentions_of,
+    phrases_of,
+    plain,
+    resolved,
+    table_of,
+    wishes_of,
+)
+from ..words import described as by_looks
+from .places import DOORS, KINDS, SOURCE, Layout, described
 
 _TABLES = lexicon_of(__package__)
 _KIND_WORDS, _PLACE_WORDS = phrases_of(_TABLES["things"], "|"), phrases_of(_TABLES["places"], "|")
@@ -109,40 +119,11 @@ def understand(instruction: str, layout: Layout | None = None) -> Goal:
         instruction: as it is given.
         layout: how places stand, for those that are described by others; None where that was not told.
     """
-    return _meant(_CAN_DO.sub(" ", plain(instruction)), layout or Layout())
-
-
-def _meant(text: str, layout: Layout) -> Goal:
-    """The goal of a text, by its condition if it has one."""
-
-    def read(clause: str, before: str) -> State | None:
-        named = _Named(clause, layout)
-        places = _Named(before, layout).places
-        return state_of(named.words, named.places, named.kinds, places[-1].kinds if places else ())
-
-    choice = choice_of(text, read)
-    if choice is None:
-        return _goal(text, layout)
-    told = _Named(choice.clause, layout)
-    earlier = _Named(choice.before or choice.then, layout)
-    thing, place = told.phrase(told.kinds), told.phrase(told.places)
-
-    def branch(words: str, thing: str, place: str) -> Goal:
-        named = _Named(words, layout)
-        words = resolved(words, thing, place, names_thing=bool(named.kinds), names_place=bool(named.places))
-        return _meant(f"{choice.before}. {words}" if choice.before else words, layout)
-
-    then = branch(choice.then, thing or earlier.phrase(earlier.kinds), place or earlier.phrase(earlier.places))
-    if choice.state is None:
-        return then
-    first = _Named(choice.then, layout)
-    there, thing = first.phrase(first.places) or place, thing or first.phrase(first.kinds)
-    other = _Named(choice.otherwise, layout)
-    if there and re.match(r"(?:an?|the) ", choice.otherwise) and other.kinds and not other.places:
-        otherwise = branch(f"put {choice.otherwise} on the {there}", "", "")
-    else:
-        otherwise = branch(choice.otherwise, thing, there)
-    return Goal(condition=choice.state, then=then, otherwise=otherwise)
+    known = layout or Layout()
+    return goal_of(
+        _CAN_DO.sub(" ", plain(instruction)), lambda text: _Named(text, known), lambda text: _goal(text, known),
+        lambda state, then, otherwise: Goal(condition=state, then=then, otherwise=otherwise),
+    )  # fmt: skip
 
 
 class _Named:
@@ -151,7 +132,7 @@ class _Named:
     Attributes:
         words: of the text.
         single: in the singular.
-        kinds: things that it names or describes.
+        things: that it names or describes.
         places: that it names or describes.
     """
 
@@ -165,7 +146,7 @@ class _Named:
         order = [*votes, *(kind for kind in KINDS.values() if kind not in votes)]
         looks = by_looks(self.words, self.single, _HEADS, _LOOKS, order)
         kinds += [look for look in looks if not any(k.start < look.end and look.start < k.end for k in kinds)]
-        self.kinds = sorted(kinds, key=lambda kind: kind.start)
+        self.things = sorted(kinds, key=lambda kind: kind.start)
         self.used = () if kinds else guess(self.words, _USE_OF)
         self.places = described(self.words, places, layout, moving=bool(kinds or self.used))
 
@@ -189,14 +170,15 @@ def _goal(text: str, layout: Layout) -> Goal:
     text = re.sub(r"\b(black|brown|wooden) one\b", r"\1 table", text)
     if another := _ANOTHER.search(text):
         first = _Named(text[: another.start()], layout)
-        text = _ANOTHER.sub(f"a {first.phrase(first.kinds)}", text, count=1)
+        text = _ANOTHER.sub(f"a {first.phrase(first.things)}", text, count=1)
     wishes, forbidden = wishes_of(_without_background(text))
     bans = [_Named(clause, layout) for clause in forbidden]
     told = _Named(wishes, layout)
-    if bans and not told.kinds and not told.used and (thing := next((b.phrase(b.kinds) for b in bans if b.kinds), "")):
+    thing = next((ban.phrase(ban.things) for ban in bans if ban.things), "")
+    if thing and not told.things and not told.used:
         wishes = resolved(wishes, thing, "", names_thing=False, names_place=bool(told.places))
         told = _Named(wishes, layout)
-    words, kinds, places = told.words, told.kinds, told.places
+    words, kinds, places = told.words, told.things, told.places
     door = next((p.kinds[0] for p in places if p.kinds[0] in DOORS), "")
     if not kinds:
         if door and {"close", "shut", "closed"} & set(words):
@@ -234,7 +216,7 @@ def _spared(goal: Goal, bans: Sequence[_Named]) -> Goal:
     moves = goal.moves
     for ban in bans:
         places = tuple(place.kinds[0] for place in ban.places)
-        kinds = {kind.kinds[0] for kind in ban.kinds}
+        kinds = {kind.kinds[0] for kind in ban.things}
         told = set(ban.words)
         if told & {"open", "opened", "opening", "closed", "shut", "unopened", "search", "searching", "look", "looking"}:
             shunned += places

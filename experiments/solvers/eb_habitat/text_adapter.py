@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from embodied_mem.worlds.alfworld.wording.text import Command, type_of
@@ -23,10 +24,10 @@ from embodied_mem.worlds.eb_habitat.engine import ACTIONS
 from embodied_mem.worlds.eb_habitat.env import MAX_STEPS
 
 from ..alfworld_adapter import AdapterRow, AlfworldTextAdapter
-from ..errands import Errands, Move, render_errands
+from ..errands import Errands, ErrandTasks, Move, held_out, render_errands
 from . import instruction as words
-from .kinds import DOORS, KINDS, PLACES, SPOKEN
-from .layout import Layout
+from .generator import PER_LAYOUT, generate, training_records
+from .places import DOORS, KINDS, PLACES, SPOKEN, Layout
 
 _VIEW = re.compile(
     r"^(?:On the|The) [^.,\n]+?(?:(?P<open> is open\. In it)?, you see (?P<things>.*)| is (?P<shut>closed))\.",
@@ -122,3 +123,28 @@ class EbHabitatTextAdapter(AlfworldTextAdapter):
 
     row = _Row
     max_steps = MAX_STEPS
+
+
+def apartment_order(thing: str, places: Sequence[str]) -> list[str]:
+    """The order in which to look through an apartment: open places first (`PLACES`)."""
+    order = list(PLACES)
+    return sorted(places, key=lambda place: order.index(type_of(place)))
+
+
+def training_sides() -> tuple[list[Any], list[Any]]:
+    """EB-Habitat's training tasks and `PER_LAYOUT` more made in the layout of each: (to train on, held out to choose
+    by). A layout in seven is held out; none is of an evaluation subset.
+
+    Raises:
+        DataNotFoundError: the data is not installed.
+    """
+    return held_out(generate(training_records(), PER_LAYOUT), lambda task: task.name.partition("+")[0], 7)
+
+
+class EbHabitatTasks(ErrandTasks):
+    """`TaskSource` of EB-Habitat."""
+
+    adapter, order, kinds = EbHabitatTextAdapter, apartment_order, tuple(KINDS)
+
+    def sides(self) -> tuple[list[Any], list[Any]]:
+        return training_sides()

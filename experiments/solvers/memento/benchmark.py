@@ -51,12 +51,10 @@ from embodied_mem.worlds.memento.data import (
 from embodied_mem.worlds.memento.joint_tasks import triples
 from embodied_mem.worlds.memento.traces.trace import Trace
 
-from . import captions, protocol, rewordings, tables
-from . import instruction_variants as variants
-from .formats import DAMAGES, SHOWN, damaged, mixed_up
+from . import protocol, tables, variants
 from .planner import MemoryPlanner
-from .published import beside, published_scores
 from .retrieval import STRATEGIES, TraceMemory, clauses_of, expansions_of
+from .variants import DAMAGES, SHOWN, damaged, mixed_up
 
 DESCRIPTION = __doc__
 STAGES = ("single", "joint", "joint3")
@@ -79,7 +77,7 @@ JOINED_K = (1, 3, 5, 10)
 class MementoConfig(ChatOptions):
     """What is played, as the options say."""
 
-    data: str = option("", "folder with scenes.json, captions.json, episodes/; default: $EMBODIED_MEM_DATA/memento")
+    data: str = option("", "folder with scenes.json, variants.json, episodes/; default: $EMBODIED_MEM_DATA/memento")
     embedder: str = option("auto", "minilm, lexical, or auto: minilm where its weights are installed")
     encoder: str = option("", "folder of another sentence encoder, BERT's or MPNet's, for the table encoders")
     strategy: str = option("hybrid", "how memories are found in the main table")
@@ -185,7 +183,7 @@ class Evaluation:
         records: Sequence[protocol.Record],
         given: Callable[[protocol.Record], protocol.Given],
         max_steps: int = 0,
-        told: Callable[[protocol.Record], list[captions.Row]] | None = None,
+        told: Callable[[protocol.Record], list[variants.Row]] | None = None,
         stage: str = "",
     ) -> list[protocol.Run]:
         """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's, `told` for other
@@ -224,7 +222,7 @@ class Evaluation:
         how: protocol.Recall | None = None,
         memory: TraceMemory | None = None,
         max_steps: int = 0,
-        told: Callable[[protocol.Record], list[captions.Row]] | None = None,
+        told: Callable[[protocol.Record], list[variants.Row]] | None = None,
         stage: str = "",
         **more: Any,
     ) -> list[protocol.Run]:
@@ -255,7 +253,7 @@ class Evaluation:
     def main_table(self) -> dict[str, Any]:
         """The four stages, each by type and subtype of knowledge, and beside published scores of the same episodes."""
         result: dict[str, Any] = {}
-        published = published_scores(self.root)
+        published = protocol.published_scores(self.root)
         for stage, runs in self.stages().items():
             if not runs:
                 continue
@@ -266,7 +264,7 @@ class Evaluation:
                 "failed": [run.episode_id for run in runs if not run.won and not run.held_out],
             }
             for name, part in (("published", runs), ("published_held_out", [run for run in runs if run.held_out])):
-                rows = {model: beside(part, scores) for model, scores in published.get(stage, {}).items()}
+                rows = {model: protocol.beside(part, scores) for model, scores in published.get(stage, {}).items()}
                 if any(rows.values()):
                     result[stage][name] = {model: row for model, row in rows.items() if row}
         return result
@@ -357,10 +355,10 @@ class Evaluation:
         singles = self.records["single"]
         result = {
             "original": self.row(self.use(singles)),
-            "bare": self.row(self.use(list(map(rewordings.bare, singles)))),
+            "bare": self.row(self.use(list(map(variants.bare, singles)))),
         }
-        for half in rewordings.HALVES:
-            draws = (rewordings.drawn(singles, half, draw, self.options.seed) for draw in range(self.options.draws))
+        for half in variants.HALVES:
+            draws = (variants.drawn(singles, half, draw, self.options.seed) for draw in range(self.options.draws))
             result[half] = self.row([run for records in draws for run in self.use(records)])
         return result
 
@@ -370,14 +368,14 @@ class Evaluation:
         asked = [r for r in self.records["single"] if r["metadata"]["episode_type"] != "user_pattern"]
         result = {
             "verbatim": self.row(self.use(asked)),
-            "none now": self.row(self.use(asked, told=lambda record: captions.untold(record, rows))),
-            "another's now": self.row(self.use(asked, told=lambda record: captions.swapped(record, rows))),
+            "none now": self.row(self.use(asked, told=lambda record: variants.untold(record, rows))),
+            "another's now": self.row(self.use(asked, told=lambda record: variants.swapped(record, rows))),
         }
-        for name in captions.LISTS:
+        for name in variants.LISTS:
             memory, now = [], []
             for number in range(seed, seed + self.options.draws):
-                memory += self.use(asked, shown=functools.partial(captions.in_memory, name=name, seed=number))
-                now += self.use(asked, told=functools.partial(captions.now, rows=rows, name=name, seed=number))
+                memory += self.use(asked, shown=functools.partial(variants.in_memory, name=name, seed=number))
+                now += self.use(asked, told=functools.partial(variants.now, rows=rows, name=name, seed=number))
             result |= {f"memory, {name}": self.row(memory), f"now, {name}": self.row(now)}
         return result
 

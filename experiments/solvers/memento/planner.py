@@ -4,35 +4,545 @@
     agent.begin(instruction, observation, memories, profile)
     agent.act(observation)             # Reply("The pen is not found yet. ...", "Explore[living_room_1]")
 
-Goals are moves of things in order (`household_goals`), from the instruction alone or with what memories say
-(`household_memory`). An object is recognised by category, by where a memory found it, and by its description, which is
-asked for where several objects fit. Failures are answered: too far, go nearer; no room in a piece, take the next.
+Goals are moves of things in order (`memory`). An object is recognised by category, by where a memory found it, and by
+its description, which is asked for where several objects fit. Descriptions are compared word by word: equal stems,
+names of one family of colours, words for one look (`lexicon.txt`), or the vectors of both. Failures are answered: too
+far, go nearer; no room in a piece, take the next.
+
+The texts say of no piece where in its room it stands, only whether it is within reach of where the agent is. So to
+find the dining table it stands at a chair with the thing in its hand and tries the tables of that room, one after the
+other. A walk that a memory shows to be needless is left out.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+import functools
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
-from embodied_mem.memory.embedders import Embedder
+import numpy as np
+
+from embodied_mem.memory.embedders import Embedder, default_embedder
 from embodied_mem.memory.profile import UserProfile
 from embodied_mem.worlds.memento.agent.agent import Reply
-from embodied_mem.worlds.memento.traces.trace import HELD, Trace, parse_action
+from embodied_mem.worlds.memento.traces.trace import HELD, Trace, parse_action, parse_objects, parse_result
 
-from .goals import Move, Thing, with_carries
-from .house import HouseView, kind_of
-from .instruction import read_instruction
-from .lexicon import PlaceMention, PlaceWords, core_of
-from .nearby import Nearby, Reach
-from .recall import Part, recall, unified
-from .search import Search
+from .memory import Move, Part, Thing, recall, unified, with_carries
+from .reading import (
+    NEAR,
+    TABLES,
+    HouseView,
+    PlaceMention,
+    PlaceWords,
+    content,
+    core_of,
+    kind_of,
+    kind_score,
+    listed,
+    read_instruction,
+    stem,
+)
+
+_SHORTER = 0.7
+"""Weight of the description that says less."""
+_FAMILY, _SAME_LOOK = 0.9, 0.85
+_FAR, _NEAR = 0.1, 0.4
+"""Cosines of words from which, and up to which, they are taken to mean something of the same."""
+_VAGUE, _SHADE = 0.3, 0.5
+_SHADES = {"dark": {"black"}, "deep": {"black"}, "light": {"white"}, "pal": {"white"}}
+"""How a colour may be called in passing, by stem."""
+_OTHER_COLOUR = 0.4
+
+
+def _families() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for line in TABLES["colours"].splitlines():
+        name, _, others = line.partition(": ")
+        for word in (name, *others.split()):
+            found.setdefault(stem(word), set()).add(name)
+    return {word: frozenset(names) for word, names in found.items()}
+
+
+def _looks() -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = {}
+    for number, line in enumerate(TABLES["looks"].splitlines()):
+        for word in line.split():
+            found.setdefault(stem(word), set()).add(number)
+    return {word: frozenset(numbers) for word, numbers in found.items()}
+
+
+_COLOURS, _LOOKS = _families(), _looks()
+_LITTLE = frozenset(map(stem, TABLES["words about looks"].split()))
+
+
+@functools.lru_cache(maxsize=1 << 13)
+def _vector(word: str) -> np.ndarray:
+    return np.asarray(default_embedder().embed([word])[0])
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _same(a: str, b: str) -> float:
+    """How much two stems mean the same, in [0, 1]."""
+    if a == b:
+        return 1.0
+    if a in _COLOURS and b in _COLOURS:
+        x, y = _COLOURS[a], _COLOURS[b]
+        return _FAMILY * len(x & y) / min(len(x), len(y))
+    if _LOOKS.get(a, frozenset()) & _LOOKS.get(b, frozenset()):
+        return _SAME_LOOK
+    if a in _COLOURS or b in _COLOURS:
+        colour, other = (a, b) if a in _COLOURS else (b, a)
+        return _SHADE * bool(_COLOURS[colour] & _SHADES.get(other, set()))
+    cosine = float(_vector(a) @ _vector(b))
+    return min(max((cosine - _FAR) / (_NEAR - _FAR), 0.0), 1.0) * _SAME_LOOK
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _words(text: str, kind: str) -> tuple[str, ...]:
+    kinds = set(content(kind))
+    return tuple(dict.fromkeys(word for word in content(re.sub(r"\boff-white", "white", text)) if word not in kinds))
+
+
+def _covered(some: tuple[str, ...], others: tuple[str, ...], kinds: list[str]) -> float:
+    """Share of the words that others have, or mean."""
+    weights = [_VAGUE if word in _LITTLE or any(_same(word, kind) > 0.5 for kind in kinds) else 1.0 for word in some]
+    hits = sum(w * max(_same(word, other) for other in others) for word, w in zip(some, weights))
+    return hits / sum(weights)
+
+
+def alike(a: str, b: str, kind: str) -> float:
+    """How alike two descriptions of things of a category are, in [0, 1]; 0 where one says nothing."""
+    x, y = sorted((_words(a, kind), _words(b, kind)), key=len)
+    if not x:
+        return 0.0
+    kinds = content(kind)
+    ours, theirs = ([word for word in words if word in _COLOURS] for words in (x, y))
+    score = _SHORTER * _covered(x, y, kinds) + (1 - _SHORTER) * _covered(y, x, kinds)
+    if ours and theirs and not any(_same(one, other) for one in ours for other in theirs):
+        score *= _OTHER_COLOUR
+    return score
+
+
+_KITCHEN = frozenset(TABLES["kitchen"].split())
+_LIKELY = listed("likely rooms")
+_CERTAIN, _SURE, _FAIR, _UNLIKE = 0.9, 0.6, 0.45, 0.3
+_LEAD = 0.15
+_AT_HOME = 0.1
+"""Likenesses: of one that spares a look at the others, of one that is enough once they were looked at, of one that
+leads them by `_LEAD`, of one that is none; what it counts for to be where memory found it."""
+_THOROUGH = 3
+"""Actions to spare from which on every object that fits is looked at before one is chosen."""
+
+
+def _pairs(text: str) -> set[tuple[str, str]]:
+    """Neighbouring words: they tell "black with white dots" from "black and white with dots"."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return set(itertools.pairwise(words))
+
+
+class Search:
+    """Looks for things in one house."""
+
+    def __init__(self, view: HouseView, words: PlaceWords):
+        self.view = view
+        self.words = words
+
+    def look_for(self, move: Move, taken: set[str], spare: int) -> Reply | None:
+        """The next action that finds the thing of a move; None once `thing.name` is set, or if it is nowhere.
+
+        Args:
+            move: its thing is looked for, first where its source is.
+            taken: names of objects that are other things of the task.
+            spare: actions left over; descriptions are asked for while there are some.
+        """
+        thing, view = move.thing, self.view
+        expected = self._expected(move)
+        fits = self._fitting(thing, taken)
+        unseen = [room for room in expected if room not in view.explored]
+        near = [name for name in fits if view.objects[name].start_room in expected] if expected else fits
+        home = [name for name in fits if view.objects[name].start == thing.start]
+        if thing.start_room in unseen and not home:
+            pool, unseen = [], [thing.start_room]
+        else:
+            pool = near or ([] if unseen else fits)
+        if pool:
+            reply = self._choose(thing, move, pool, taken, spare)
+            if reply is not None or thing.name:
+                return reply
+        room = next(iter(unseen), None) or (self._next_room(thing, taken) if thing.sought else None)
+        if room is not None:
+            return self.explore(thing, room, "is not found yet" if not fits else "may not be what I have seen")
+        rest = fits or (self._fitting(thing, taken, 0.5) if thing.sought else [])
+        if rest:
+            thing.name = self._best(thing, move, rest)
+            thing.known = False
+        return None
+
+    @staticmethod
+    def explore(thing: Thing, room: str, why: str) -> Reply:
+        """The answer that looks for a thing in a room."""
+        return Reply(f"{thing.phrase[0].upper()}{thing.phrase[1:]} {why}; I explore {room}.", f"Explore[{room}]")
+
+    def unseen_home(self, thing: Thing, taken: Collection[str] = ()) -> str:
+        """The room in which memory found a thing, where it is still to be explored for it; else empty.
+
+        Objects that are `taken` by other things of the task are not it.
+        """
+        view, room = self.view, thing.start_room
+        free = [name for name in view.objects if kind_of(name) == thing.kind and name not in taken]
+        seen = any(view.objects[name].start == thing.start for name in free)
+        return room if room in view.floors and room not in view.explored and not thing.name and not seen else ""
+
+    def missing(self, thing: Thing, taken: Collection[str] = ()) -> bool:
+        """Whether memory says where a thing was, that room was explored, and nothing seen and not `taken` is it."""
+        view = self.view
+        if thing.start_room not in view.explored or thing.name:
+            return False
+        same = [name for name in view.objects if kind_of(name) == thing.kind and name not in taken]
+        if not thing.captions:
+            return not same
+        return all(view.objects[name].described and self.likeness(thing, name) < _UNLIKE for name in same)
+
+    @staticmethod
+    def described(thing: Thing, kind: str) -> bool:
+        """Whether more is said of a thing than its category, so that it must be told from others of it."""
+        return bool(set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind)))
+
+    def _expected(self, move: Move) -> list[str]:
+        """Rooms in which the thing should be, as words and memory say."""
+        rooms = []
+        if move.thing.start_room in self.view.rooms:
+            rooms.append(move.thing.start_room)
+        if move.source is not None and (move.source.room or move.source.piece):
+            known = self.words.rooms(move.source)
+            if not move.source.room:
+                known = list(dict.fromkeys(self.view.room_of(p) for p in self.words.pieces(move.source)))
+            rooms += [room for room in known if room not in rooms] if move.source.room or len(known) < 4 else []
+        return rooms
+
+    def _fitting(self, thing: Thing, taken: set[str], least: float = 2.0) -> list[str]:
+        found = []
+        for name in self.view.objects:
+            if name in taken:
+                continue
+            score = 3.0 * (kind_of(name) == thing.kind) if thing.kind else kind_score(thing.phrase, kind_of(name))
+            if score >= least:
+                found.append((-score, name))
+        best = min((score for score, _ in found), default=0.0)
+        return [name for score, name in found if score == best or least >= 2.0]
+
+    def likeness(self, thing: Thing, name: str) -> float:
+        """How alike what is said of a thing and the object's description are, in [0, 1]; 0 before it was described."""
+        caption = self.view.objects[name].caption
+        if not caption:
+            return 0.0
+        if caption.rstrip(".") in (known.rstrip(".") for known in thing.captions):
+            return 1.0
+        return 0.99 * max(alike(text, caption, kind_of(name)) for text in (*thing.captions, *thing.said, thing.phrase))
+
+    def _choose(self, thing: Thing, move: Move, pool: list[str], taken: set[str], spare: int) -> Reply | None:
+        """Decide for one of the objects, or look at one closely, or at its room."""
+        view = self.view
+        told = self.described(thing, kind_of(pool[0]))
+        rooms = [view.objects[name].start_room for name in pool]
+        part = [room for room in rooms if room not in view.explored and room in view.floors]
+        alone = len(pool) == 1 and not any(kind_of(name) == kind_of(pool[0]) for name in taken)
+        settled = alone and (not thing.captions or view.objects[pool[0]].start == thing.start)
+        home = [name for name in pool if thing.start and view.objects[name].start == thing.start]
+        if len(home) == 1 and not view.objects[home[0]].described and not told:  # but its place nothing was ever said
+            thing.name = home[0]
+            return None
+        if not (told or thing.captions) or (settled and not part):
+            thing.known = len(pool) == 1 or spare <= 0
+            thing.name = self._best(thing, move, pool)
+            return None
+        likeness = {name: self.likeness(thing, name) for name in pool}
+        top = self._best(thing, move, pool)
+        open_ = [name for name in pool if not view.objects[name].described]
+        thorough = spare >= _THOROUGH
+        seen = not part and set(open_) <= set(home)  # all that may be it, and what is left stands where it was
+        least = _SURE if not thorough else _UNLIKE if seen else 0.0  # below it is another one, the only one left
+        if likeness[top] >= (_SURE if not open_ else 1.0 if thorough else _CERTAIN):
+            thing.name = top
+        elif len(open_) == 1 and len(pool) > 1 and likeness[top] < least:
+            thing.name = open_[0]
+            thing.known = all(view.objects[name].caption for name in pool if name != thing.name)  # else it is a guess
+        elif open_:
+            name = self._best(thing, move, open_)
+            return Reply(f"{name} may be {thing.phrase}; I look at it closely.", f"DescribeObjectTool[{name}]")
+        elif part and not self._leads(top, likeness):
+            return Reply(f"None that I saw is sure to be {thing.phrase}; I explore {part[0]}.", f"Explore[{part[0]}]")
+        elif likeness[top] >= _UNLIKE or spare < 1:
+            thing.name = top
+        elif self._at_source(move, top):
+            thing.name, thing.known = top, False
+        return None
+
+    def _at_source(self, move: Move, name: str) -> bool:
+        """Whether an object stands where the words say that the thing is."""
+        source, seen = move.source, self.view.objects[name]
+        if source is None:
+            return False
+        return seen.start in self.words.pieces(source) if source.piece else seen.start_room in self.words.rooms(source)
+
+    @staticmethod
+    def _leads(top: str, likeness: Mapping[str, float]) -> bool:
+        """Whether one is like enough what is meant, and more so than any other that was looked at."""
+        others = [value for name, value in likeness.items() if name != top]
+        second = max(others, default=1.0)
+        return likeness[top] >= _FAIR and likeness[top] - second >= _LEAD
+
+    def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
+        """The most likely object: by likeness, word order, place in memory, source; among equals any."""
+        pieces = set(self.words.pieces(move.source)) if move.source is not None and move.source.piece else set()
+
+        told = {pair for text in thing.captions or (*thing.said, thing.phrase) for pair in _pairs(text)}
+
+        def rank(name: str) -> tuple[float, int, bool, bool]:
+            seen = self.view.objects[name]
+            return (
+                -self.likeness(thing, name) - _AT_HOME * (seen.start == thing.start),
+                -len(_pairs(seen.caption) & told),
+                seen.start != thing.start,
+                seen.start not in pieces,
+            )
+
+        return min(names, key=rank)
+
+    def _next_room(self, thing: Thing, taken: set[str]) -> str | None:
+        """The unexplored room that the thing is most likely in; None if all are explored."""
+        view = self.view
+        kitchen = bool(_KITCHEN & set((thing.kind or core_of(thing.phrase)).split()))
+        order = ("kitchen", "dining room", *_LIKELY) if kitchen else _LIKELY
+        rank = {kind: i for i, kind in reversed(list(enumerate(order)))}
+        rooms = [room for room in view.rooms if room not in view.explored and room in view.floors and view.rooms[room]]
+        mates = {self.view.objects[name].start_room for name in taken if name in self.view.objects}
+        return min(rooms, key=lambda room: (room not in mates, rank.get(kind_of(room), 50)), default=None)
+
+
+_STANDS, _MORE_STANDS = 2, 4
+"""Chairs at which it is tried (the first may be an armchair), and where one is to be confirmed."""
+_CONFIRM = 10
+"""Actions to spare from which a second chair is asked, since from one in a corner two tables are within reach."""
+
+
+class Stand(NamedTuple):
+    """Where the agent stands.
+
+    Attributes:
+        at: a piece, or a room of which it has just made the tour (which ends at the same piece each time); empty if
+            neither.
+        came: the stand before; the agent stops on that one's side of a piece.
+    """
+
+    at: str = ""
+    came: str = ""
+
+
+class Fact(NamedTuple):
+    """From a stand something can be picked up from a piece, or put on it, as `tool` says.
+
+    Attributes:
+        toward: whether the agent came to the stand straight from that piece, so that it is on the piece's side.
+    """
+
+    tool: str
+    at: str
+    toward: bool
+    piece: str
+
+
+class Reach:
+    """What is within reach of where, by answers of this run and of remembered ones.
+
+    Attributes:
+        stand: where the agent stands now.
+    """
+
+    def __init__(self, view: HouseView):
+        self._view = view
+        self._known: dict[Fact, bool] = {}
+        self._places: dict[str, tuple[str, str]] = {}
+        self.stand = Stand()
+
+    def remember(self, trace: Trace) -> None:
+        """Take in a remembered run; what it tells of pieces that this house lacks is left out."""
+        for step in trace.steps:
+            self.take(step.action, step.observation)
+        self._places, self.stand = {}, Stand()
+
+    def take(self, action: str, observation: str) -> None:
+        """Take in what an action led to."""
+        name, arguments = parse_action(action)
+        result = parse_result(observation)
+        succeeded = result.startswith("Successful")
+        if name in ("Pick", "Place") and (piece := self._piece(name, arguments)):
+            fact = self.fact(name, piece, self.stand)
+            if succeeded or "Not close enough" in result:
+                self._known[fact] = succeeded
+        elif name == "Navigate" and succeeded:
+            self.stand = self.moved(self._places.get(arguments[0], (arguments[0], ""))[0], self.stand)
+        elif name == "Explore" and arguments:
+            self.stand = Stand(arguments[0])
+        self._places = parse_objects(observation) or self._places
+
+    def _piece(self, tool: str, arguments: Sequence[str]) -> str:
+        """The piece that an action reaches for, if it is in the room where the agent stands; else empty."""
+        if tool == "Pick" and arguments:
+            piece, room = self._places.get(arguments[0], ("", ""))
+            piece = piece if self._view.furniture.get(piece) == room else ""
+        else:
+            piece = arguments[2] if len(arguments) == 5 else ""
+        return piece if piece != HELD and self._near(piece, self.stand) else ""
+
+    def _near(self, piece: str, stand: Stand) -> bool:
+        room = self._view.room_of(stand.at)
+        return bool(room) and self._view.furniture.get(piece) == room
+
+    def moved(self, place: str, stand: Stand) -> Stand:
+        """Where the agent stands once it has walked to a piece; unknown for a room or a floor."""
+        return Stand(place if place in self._view.furniture else "", stand.at)
+
+    @staticmethod
+    def fact(tool: str, piece: str, stand: Stand) -> Fact:
+        """The statement that a piece is within reach of a stand."""
+        return Fact(tool, stand.at, stand.came == piece, piece)
+
+    def within(self, tool: str, piece: str, stand: Stand, assumed: Collection[Fact] = ()) -> bool | None:
+        """Whether a piece is within reach for a tool; None where no answer tells it.
+
+        What is within reach from a stand is so, too, where the agent came to it straight from the piece.
+        """
+        if piece == stand.at:
+            return True
+        if not self._near(piece, stand):
+            return False
+        fact = self.fact(tool, piece, stand)
+        other = fact._replace(toward=not fact.toward)
+        if fact in assumed or (fact.toward and other in assumed):
+            return True
+        if fact in self._known:
+            return self._known[fact]
+        known = self._known.get(other)
+        return known if known is fact.toward else None
+
+    def needed(
+        self, moves: Sequence[Move], goal_of: Callable[[Move], str], goal: str = "", assumed: Collection[Fact] = ()
+    ) -> int:
+        """Actions that moves need: pick and place, and a walk to each thing and place not known to be within reach.
+
+        The first thing is put on `goal`, or else where `goal_of` says; `assumed` is taken to be within reach.
+        """
+        stand = self.stand
+        held = next((m.thing for m in moves if m.thing.name and m.thing.name == self._view.held), None)
+        places: dict[int, str] = {}
+        count = 0
+        for move in moves:
+            thing, goal = move.thing, goal or goal_of(move)
+            steps = [("Place", goal)]
+            if thing is not held:
+                seen = self._view.objects.get(thing.name)
+                source = places.get(id(thing), "") or (seen.place if seen is not None else thing.start)
+                steps.insert(0, ("Pick", source))
+            for tool, place in steps:
+                if move.carry and tool == "Place":
+                    stand = self.moved(place, stand)
+                elif not (place and self.within(tool, place, stand, assumed)):
+                    stand, count = self.moved(place, stand), count + 1
+                count += 1
+            held, goal = (thing, "") if move.carry else (None, "")
+            if not move.carry:
+                places[id(thing)] = steps[-1][1]
+        return count
+
+
+class Nearby:
+    """What was tried and found in one house: each stand votes for the first piece that was within its reach."""
+
+    def __init__(self, view: HouseView):
+        self._view = view
+        self._far: set[tuple[str, str]] = set()
+        self._votes: dict[tuple[str, str, str], dict[str, str]] = {}
+        self._asked: tuple[tuple[str, str, str], str] | None = None
+
+    def _ranked(self, place: PlaceMention) -> list[tuple[str, int]]:
+        """Pieces with their votes, most first; of equals the first."""
+        return Counter(self._votes.get(place.name, {}).values()).most_common()
+
+    def found(self, place: PlaceMention) -> str:
+        """The piece that turned out to be called so; empty as long as none has."""
+        return next((piece for piece, _ in self._ranked(place)), "")
+
+    def settled(self, place: PlaceMention) -> bool:
+        """Whether two stands agree."""
+        return any(votes > 1 for _, votes in self._ranked(place))
+
+    def disputed(self, place: PlaceMention) -> bool:
+        """Whether two stands disagree, so that a third one decides."""
+        return len(self._votes.get(place.name, {})) == len(self._ranked(place)) == 2
+
+    def next(
+        self, held: str, place: PlaceMention, targets: Sequence[str], spare: int, beside: tuple[str, str] = ("", "")
+    ) -> Reply | None:
+        """The next action that tells which of the targets is meant; None where nothing around can tell it.
+
+        Args:
+            held: name of the thing in the hand, which is put on the first piece that is near enough.
+            place: how the piece was called.
+            targets: pieces that may be meant, best first; those of the first one's room are tried.
+            spare: actions left over.
+            beside: name of the thing that it is to be next to, and the piece that this one is on.
+        """
+        view, room = self._view, self._view.room_of(targets[0])
+        pieces = [name for name in targets if view.room_of(name) == room and kind_of(name) == place.piece]
+        votes = self._votes.get(place.name, {})
+        if place.hint not in NEAR or len(pieces) < 2 or self.settled(place) or spare < (_CONFIRM if votes else 0):
+            return None
+        pieces.sort(key=lambda piece: piece not in votes.values())
+        kinds = {kind: [name for name in view.rooms[room] if kind_of(name) == kind] for kind in NEAR[place.hint]}
+        stands = next((names for names in kinds.values() if names), [])[: _MORE_STANDS if votes else _STANDS]
+        for stand in stands:
+            untried = [piece for piece in pieces if (stand, piece) not in self._far]
+            if not untried or stand in votes:
+                continue
+            if view.at != stand:
+                return Reply(f"Which is the {place.hint} {place.piece}? One stands at {stand}.", f"Navigate[{stand}]")
+            self._asked = place.name, untried[0]
+            mate = f"next_to, {beside[0]}" if beside[1] == untried[0] else "None, None"
+            return Reply(
+                f"I try whether {untried[0]} is within reach of {stand}.",
+                f"Place[{held}, on, {untried[0]}, {mate}]",
+            )
+        return None
+
+    def learn(self, action: str, piece: str, succeeded: bool) -> bool:
+        """Take in what came of an action; whether it was such a trial.
+
+        Args:
+            action: its tool.
+            piece: what the thing was to be put on.
+            succeeded: whether it was put there.
+        """
+        asked, self._asked = self._asked, None
+        if asked is None or action != "Place" or asked[1] != piece:
+            return False
+        if succeeded and self._view.at:
+            self._votes.setdefault(asked[0], {})[self._view.at] = piece
+        elif self._view.at:
+            self._far.add((self._view.at, piece))
+        return True
+
 
 _ROOM_PIECES = ("table", "counter", "shelves", "stand", "bench", "couch", "bed", "cabinet", "chest of drawers", "chair")
 _PATIENCE = 6
 _TRY_NEXT = 6
 _OTHERS = 4
-_NEAR = 0.4
+_NEARNESS = 0.4
 """Actions to spare from which, and pieces up to which, another is tried where nothing can be put on the first; share of
 walks within a room that turn out to be needless."""
 
@@ -116,8 +626,8 @@ class MemoryPlanner:
     def _reaches(self, tool: str, piece: str, goal: str = "") -> bool:
         """Whether to reach for a piece without a walk: it is known to be near, or a try is worth an action.
 
-        A try wins with the odds of `_NEAR`. Where the user tells something that is to be remembered, and actions are
-        left, it is tried for later's sake.
+        A try wins with the odds of `_NEARNESS`. Where the user tells something that is to be remembered, and actions
+        are left, it is tried for later's sake.
         """
         reach, moves = self._reach, self.moves[self._current :]
         known = reach.within(tool, piece, reach.stand)
@@ -125,7 +635,7 @@ class MemoryPlanner:
             return known
         fact = reach.fact(tool, piece, reach.stand)
         saved = reach.needed(moves, self._goal, goal) - reach.needed(moves, self._goal, goal, {fact})
-        return saved * _NEAR > 1 - _NEAR or (self._told and self._spare() > _TRY_NEXT)
+        return saved * _NEARNESS > 1 - _NEARNESS or (self._told and self._spare() > _TRY_NEXT)
 
     def _goal(self, move: Move) -> str:
         """The piece that a thing is likely to be put on, as far as is known; empty where it is not."""

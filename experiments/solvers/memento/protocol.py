@@ -13,7 +13,10 @@ Source: MEMENTO section 3 (stages, metrics) and C.1 (memory, retrieval within th
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import os
+import pathlib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -23,7 +26,7 @@ import numpy as np
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.agents.trace import traced
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.errors import GameFileError, InvalidInputError
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.memory.profile import UserProfile
@@ -36,6 +39,7 @@ from .retrieval import TraceMemory
 
 if TYPE_CHECKING:
     from embodied_mem.worlds.memento.agent.agent import HouseholdAgent
+
 
 NUM_ENVS = 48
 ALL_HOUSES = "all houses"
@@ -305,3 +309,56 @@ def grouped(
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     return {name: summary(groups[name], acquired) for name in sorted(groups)}
+
+
+MODELS = ("gpt-4o", "claude-3.5-sonnet", "qwen-2.5-72b-instruct", "llama-3.1-70b-instruct", "qwen-2.5-7b-instruct")
+"""Models shown, in the order of the paper's table 1; llama-3.1-8b-instruct is left out for want of one episode."""
+
+_SETTINGS = {"acquisition": "acquisition", "single_utilization": "single", "joint_utilization": "joint"}
+
+Scores = dict[str, tuple[float, float]]
+"""(success, percent complete in [0, 1]) by episode id."""
+
+
+def published_scores(root: str | os.PathLike[str]) -> dict[str, dict[str, Scores]]:
+    """Scores of the paper's main table by stage, model and episode; empty where the data folder has no such file.
+
+    Raises:
+        GameFileError: the file has other columns or values than expected.
+    """
+    path = pathlib.Path(root) / "results" / "per_episode.csv"
+    if not path.is_file():
+        return {}
+    scores: dict[str, dict[str, Scores]] = {}
+    try:
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["experiment"] == "main_table" and row["setting"] in _SETTINGS and row["model"] in MODELS:
+                    of_model = scores.setdefault(_SETTINGS[row["setting"]], {}).setdefault(row["model"], {})
+                    of_model[row["episode_id"]] = (float(row["success"]), float(row["percent_complete"]))
+    except (OSError, KeyError, ValueError) as error:
+        raise GameFileError(
+            f"{path}: expected experiment, setting, model, episode_id, success and percent_complete: {error!r}"
+        ) from error
+    return scores
+
+
+def beside(runs: Sequence[Run], scores: Scores) -> dict[str, Any]:
+    """Both sides on the episodes that both have, in [0, 1]; empty if there are none.
+
+    `difference` is ours minus theirs in success, paired by episode, as [middle, low, high].
+    """
+    common = [run for run in runs if run.episode_id in scores]
+    if not common:
+        return {}
+    ours = np.array([run.won for run in common], float)
+    theirs = np.array([scores[run.episode_id][0] for run in common])
+    return {
+        "episodes": len(common),
+        "sr": float(theirs.mean()),
+        "sr_interval": list(wilson(float(theirs.mean()), len(common))),
+        "pc": float(np.mean([scores[run.episode_id][1] for run in common])),
+        "our_sr": float(ours.mean()),
+        "our_pc": float(np.mean([run.progress for run in common])),
+        "difference": list(paired_difference(ours, theirs)),
+    }

@@ -26,7 +26,7 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.embedders import CachedEmbedder, Embedder, LexicalEmbedder
 from embodied_mem.worlds.memento.traces.trace import Trace, drawn
 
-from ..word_votes import lexicon_of
+from ..words import lexicon_of
 
 FEATURES = (
     "cosine of clause and memory",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.solvers.word_votes import guess, lexicon_of, phrases_of, table_of
+from experiments.solvers.words import guess, lexicon_of, phrases_of, table_of
 
 
 def test_a_lexicon_is_read_as_it_is_written(tmp_path, monkeypatch):

@@ -7,8 +7,8 @@ import pytest
 from embodied_mem import envs
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.rollout import rollout
+from experiments.solvers.eb_alfred.agent import home_of, sentences
 from experiments.solvers.eb_alfred.instruction import understand
-from experiments.solvers.eb_alfred.rules import home_of, sentences
 from tests.worlds.eb_alfred.eb_alfred_scene import TASKS, kitchen_task, told
 
 

@@ -12,7 +12,7 @@ from embodied_mem.training.tasks import make_tasks, teach_bank
 from embodied_mem.worlds.eb_alfred import env as eb_alfred
 from experiments import evaluate
 from experiments.configs import load
-from experiments.solvers.eb_alfred.tasks import training_sides
+from experiments.solvers.eb_alfred.text_adapter import training_sides
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.solvers.eb_habitat.layout import Layout
+from experiments.solvers.eb_habitat.places import Layout
 
 BLACK, BROWN, TV, COUCH, FRIDGE = "table 1", "table 2", "TV stand", "sofa", "refrigerator"
 BASIN, RIGHT, LEFT = "sink in the kitchen", "right counter in the kitchen", "left counter in the kitchen"

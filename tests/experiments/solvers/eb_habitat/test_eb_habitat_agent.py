@@ -11,8 +11,8 @@ from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAge
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
+from experiments.solvers.eb_habitat.agent import sentences
 from experiments.solvers.eb_habitat.instruction import Goal, Move, understand
-from experiments.solvers.eb_habitat.rules import sentences
 from tests.worlds.eb_habitat.eb_habitat_home import EMPTY_HAND, FRIDGE, SINK, SOFA, TABLE, episode, placed, quantified
 
 FIRST = PlannerCriticConfig(retries=False)

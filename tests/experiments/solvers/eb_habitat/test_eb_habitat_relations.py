@@ -14,7 +14,7 @@ from embodied_mem.worlds.eb_habitat.data import Scenes, load_records, load_tasks
 from embodied_mem.worlds.eb_habitat.engine import TARGETS
 from embodied_mem.worlds.eb_habitat.env import Env
 from experiments.solvers.eb_habitat.instruction import understand
-from experiments.solvers.eb_habitat.layout import Layout
+from experiments.solvers.eb_habitat.places import Layout
 from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter
 from tests.experiments.solvers.eb_habitat.eb_habitat_layout import (
     BASIN,

@@ -12,8 +12,7 @@ from embodied_mem.worlds.alfworld.wording.text import parse_goal, parse_observat
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
 from experiments.solvers.alfworld_adapter import NOTHING
 from experiments.solvers.eb_habitat.instruction import understand
-from experiments.solvers.eb_habitat.tasks import apartment_order
-from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter, goal_sentence
+from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter, apartment_order, goal_sentence
 from experiments.solvers.errands import Errands, ErrandTeacher, Move, parse_errands, render_errands
 from tests.worlds.eb_habitat.eb_habitat_home import (
     EMPTY_HAND,

@@ -11,8 +11,7 @@ from embodied_mem.worlds.eb_habitat import data as eb_habitat_data
 from experiments.configs import load
 from experiments.solvers.eb_habitat.generator import PER_LAYOUT, episodes_of, training_records
 from experiments.solvers.eb_habitat.instruction import understand
-from experiments.solvers.eb_habitat.tasks import training_sides
-from experiments.solvers.eb_habitat.text_adapter import goal_sentence
+from experiments.solvers.eb_habitat.text_adapter import goal_sentence, training_sides
 from experiments.solvers.errands import Errands, Move, render_errands
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from embodied_mem.worlds.memento import generator as generator
 from embodied_mem.worlds.memento.data import load_scenes
-from experiments.solvers.memento.instruction_variants import elsewhere, indirect
+from experiments.solvers.memento.variants import elsewhere, indirect
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep, parse_description
-from experiments.solvers.memento.captions import LISTS, in_memory, now, reworded, swapped, untold
-from experiments.solvers.memento.descriptions import alike
+from experiments.solvers.memento.planner import alike
+from experiments.solvers.memento.variants import LISTS, in_memory, now, reworded_caption, swapped, untold
 
 PAIRS = (
     ("A teal vase with a slim neck.", "Vase, turquoise, its throat thin", "A brown vase with dots.", "vase"),
@@ -34,10 +34,12 @@ def test_details_left_out_do_not_count_as_much_as_another_colour():
 @pytest.mark.parametrize("name", LISTS)
 def test_rewordings_change_the_words_and_are_the_same_for_a_seed(name):
     caption = "A round white clock with black numbers and a brown frame."
-    texts = {reworded(caption, "clock", name, random.Random(seed)) for seed in range(20)}
+    texts = {reworded_caption(caption, "clock", name, random.Random(seed)) for seed in range(20)}
     assert len(texts) > 10
     assert caption not in texts
-    assert reworded(caption, "clock", name, random.Random(3)) == reworded(caption, "clock", name, random.Random(3))
+    assert reworded_caption(caption, "clock", name, random.Random(3)) == reworded_caption(
+        caption, "clock", name, random.Random(3)
+    )
 
 
 def test_memory_and_present_are_reworded_apart_and_controls_change_whose_caption_it_is():

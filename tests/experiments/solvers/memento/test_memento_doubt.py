@@ -14,14 +14,9 @@ from memento_play import play
 from embodied_mem.worlds.memento.data import load_tasks
 from embodied_mem.worlds.memento.env import MementoVectorEnv
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
-from experiments.solvers.memento.goals import Move, Thing
-from experiments.solvers.memento.grammar import says_more
-from experiments.solvers.memento.house import HouseView
-from experiments.solvers.memento.lexicon import PlaceWords
-from experiments.solvers.memento.nearby import Reach, Stand
-from experiments.solvers.memento.planner import MemoryPlanner
-from experiments.solvers.memento.recall import _assign
-from experiments.solvers.memento.search import Search
+from experiments.solvers.memento.memory import Move, Thing, _assign
+from experiments.solvers.memento.planner import MemoryPlanner, Reach, Search, Stand
+from experiments.solvers.memento.reading import HouseView, PlaceWords, says_more
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "envs"))
 import memento_house

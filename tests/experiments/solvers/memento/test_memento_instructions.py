@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.solvers.memento.goals import moves_of
-from experiments.solvers.memento.grammar import is_description, things_in
-from experiments.solvers.memento.house import HouseView
-from experiments.solvers.memento.instruction import read_instruction
-from experiments.solvers.memento.lexicon import PlaceWords, core_of, is_plural, kind_score
-from experiments.solvers.memento.requests import request_in
-from experiments.solvers.memento.rewordings import HALVES, bare, reworded, templates
+from experiments.solvers.memento.memory import moves_of
+from experiments.solvers.memento.reading import (
+    HouseView,
+    PlaceWords,
+    core_of,
+    is_description,
+    is_plural,
+    kind_score,
+    read_instruction,
+    request_in,
+    things_in,
+)
+from experiments.solvers.memento.variants import HALVES, bare, reworded, templates
 
 HOUSE = """Task: x
 

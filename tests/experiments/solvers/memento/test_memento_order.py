@@ -15,7 +15,7 @@ from memento_play import play
 from embodied_mem.worlds.memento.data import DEVELOPMENT_SCENES, load_records, related_ids, tasks_of
 from embodied_mem.worlds.memento.env import MementoVectorEnv
 from embodied_mem.worlds.memento.traces.trace import Trace, drawn
-from experiments.solvers.memento import house as household_view
+from experiments.solvers.memento import reading as household_view
 from experiments.solvers.memento.planner import MemoryPlanner
 
 NUMBER = re.compile(r"_(\d+)\Z")

@@ -12,10 +12,9 @@ from embodied_mem.memory.profile import UserProfile
 from embodied_mem.worlds.memento.data import load_tasks
 from embodied_mem.worlds.memento.env import MementoVectorEnv
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
-from experiments.solvers.memento.house import HouseView
-from experiments.solvers.memento.lexicon import PlaceWords
+from experiments.solvers.memento.memory import told_of
 from experiments.solvers.memento.planner import MemoryPlanner
-from experiments.solvers.memento.profile_goals import told_of
+from experiments.solvers.memento.reading import HouseView, PlaceWords
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "envs"))
 import memento_house

@@ -15,22 +15,23 @@ from embodied_mem.worlds.memento.data import load_records, load_tasks, tasks_of
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 from experiments import evaluate
 from experiments.configs import load
-from experiments.solvers.memento.formats import SHOWN
 from experiments.solvers.memento.protocol import (
     ALL_HOUSES,
     Given,
     Recall,
+    beside,
     build_profiles,
     grouped,
     kind_of,
     missing_rates,
     play_stage,
+    published_scores,
     recall,
     subtype_of,
     summary,
 )
-from experiments.solvers.memento.published import beside, published_scores
 from experiments.solvers.memento.retrieval import TraceMemory
+from experiments.solvers.memento.variants import SHOWN
 
 
 class Repeater:

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep, parse_action
-from experiments.solvers.memento.formats import DAMAGES, SHOWN, damaged, mixed_up, noisy, shuffled, summarised, thinned
+from experiments.solvers.memento.variants import DAMAGES, SHOWN, damaged, mixed_up, noisy, shuffled, summarised, thinned
 
 OK = "Result: Successful execution!\nObjects: "
 STEPS = (

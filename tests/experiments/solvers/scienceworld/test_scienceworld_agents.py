@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from experiments.solvers.scienceworld.agents import AGENTS
-from experiments.solvers.scienceworld.evidence import Evidence
+from experiments.solvers.scienceworld.agents import AGENTS, Evidence
 from experiments.solvers.scienceworld.gold_paths import GoldPath, Memories, adapt, mixture, steps_of, substitutions
 
 MELT = (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.solvers.scienceworld.agents import PlannerCritic
 from experiments.solvers.scienceworld.gold_paths import GoldPath, Memories
-from experiments.solvers.scienceworld.planner import PlannerCritic
 
 RUNS = json.loads(gzip.decompress(Path(__file__).with_name("critic_runs.json.gz").read_bytes()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from experiments.solvers.scienceworld.goal_words import GoalPlayer
+from experiments.solvers.scienceworld.agents import GoalPlayer, PlannerCritic, opposite
 from experiments.solvers.scienceworld.gold_paths import (
     Device,
     GoldPath,
@@ -14,7 +14,6 @@ from experiments.solvers.scienceworld.gold_paths import (
     parts_of,
     spoken,
 )
-from experiments.solvers.scienceworld.planner import PlannerCritic, opposite
 
 KITCHEN = "This room is called the kitchen. In it, you see: \n{}You also see:\n"
 MELT = "Your task is to melt {}. First, focus on the substance."

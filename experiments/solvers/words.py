@@ -1,20 +1,147 @@
-"""Clauses of an instruction: conditions with their two branches, and what it forbids.
+"""Words of an instruction: lexicons, guesses by use and looks, conditions with two branches, what is forbidden.
 
+    tables = lexicon_of("experiments.solvers.eb_alfred")            # title -> lines of its lexicon.txt
+    phrases_of(tables["things"])["wrist", "watch"]                  # ("Watch",)
+    guess(("tell", "the", "time"), table_of(tables["uses of things"]))       # ("AlarmClock", "Watch")
     choice = choice_of("if the fridge is open, close it, otherwise go to the sofa", state_of)
     choice.state, choice.then, choice.otherwise         # State(...), "close it", "go to the sofa"
     wishes_of("put the cup on the sofa, but not in the sink")       # ("put the cup on the sofa", ("not in the sink",))
 
-The words are closed classes, so that the grammar knows no world; the lexicons of a world say what is a thing and what
-is a place. A condition that is not understood as a whole is none.
+A table maps words to the kinds that they speak for, the likeliest first. The words of clauses are closed classes, so
+that the grammar knows no world; the lexicons of a world say what is a thing and what is a place. A condition that is
+not understood as a whole is none.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.resources
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from .word_votes import Mention
+Table = Mapping[str, tuple[str, ...]]
+Goal = TypeVar("Goal")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mention:
+    """A phrase of a lexicon in a sentence: the words from `start` to before `end`, and the kinds that it may mean."""
+
+    start: int
+    end: int
+    kinds: tuple[str, ...]
+
+
+def lexicon_of(package: str) -> dict[str, str]:
+    """The tables in the file `lexicon.txt` of a package, each under a line `[title]`; lines with # in front are left
+    out."""
+    tables: dict[str, str] = {}
+    title = ""
+    for line in importlib.resources.files(package).joinpath("lexicon.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            title = line.strip("[]")
+            tables[title] = ""
+        elif line and not line.startswith("#"):
+            tables[title] += f"{line}\n"
+    return tables
+
+
+def phrases_of(text: str, separator: str | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Reads lines `phrase, phrase: Kind Kind`.
+
+    Args:
+        text: the lines.
+        separator: between kinds; None for blank space.
+    """
+    phrases = {}
+    for line in text.splitlines():
+        names, _, kinds = line.partition(":")
+        for name in names.split(","):
+            phrases[tuple(name.split())] = tuple(kinds.strip().split(separator))
+    return phrases
+
+
+def mentions_of(
+    spellings: Sequence[Sequence[str]], lexicon: Mapping[tuple[str, ...], tuple[str, ...]], longest: int
+) -> list[Mention]:
+    """Phrases of a lexicon in a sentence, in order, the longest of those that begin at a word.
+
+    Args:
+        spellings: the words of the sentence, or several forms of each (as written, in the singular); the first known
+            counts.
+        lexicon: see `phrases_of`.
+        longest: words of its longest phrase.
+    """
+    found, i, count = [], 0, len(spellings[0])
+    while i < count:
+        ends = range(min(i + longest, count), i, -1)
+        known = ((end, lexicon.get(tuple(words[i:end]))) for end in ends for words in spellings)
+        end, kinds = next(((end, kinds) for end, kinds in known if kinds), (i + 1, None))
+        if kinds:
+            found.append(Mention(i, end, kinds))
+        i = end
+    return found
+
+
+def table_of(text: str, separator: str = " ") -> Table:
+    """Reads lines `word word ...: Kind Kind`.
+
+    Args:
+        text: the lines.
+        separator: between kinds.
+    """
+    table: dict[str, tuple[str, ...]] = {}
+    for line in text.strip().splitlines():
+        words, _, kinds = line.partition(":")
+        for word in words.split():
+            table[word] = (*table.get(word, ()), *kinds.strip().split(separator))
+    return table
+
+
+_BEFORE_HEAD = frozenset(("and", "colored", "coloured"))
+_AFTER_HEAD = frozenset(("that", "which", "is", "are", "both", "and", "or", "in", "color", "colour"))
+
+
+def described(
+    words: Sequence[str], single: Sequence[str], heads: Collection[str], looks: Table, order: Sequence[str]
+) -> Iterator[Mention]:
+    """Yield things by how they look: "a small red fruit", "something round and sweet".
+
+    Args:
+        words, single: of the sentence, as written and in the singular.
+        heads: words for any thing, or for many.
+        looks: word -> the kinds of which it holds.
+        order: all kinds, the likeliest first; those for which most of the words hold are meant.
+    """
+    for i, head in enumerate(single):
+        if head not in heads:
+            continue
+        start, end = i, i + 1
+        while start and (words[start - 1] in looks or words[start - 1] in _BEFORE_HEAD):
+            start -= 1
+        while end < len(words) and (words[end] in looks or words[end] in _AFTER_HEAD):
+            end += 1
+        while words[end - 1] in _AFTER_HEAD:
+            end -= 1
+        told = [set(looks[word]) for word in dict.fromkeys((*words[start:end], head)) if word in looks]
+        hits = {kind: sum(kind in look for look in told) for kind in order}
+        if told:
+            most = max(hits.values())
+            yield Mention(start, end, tuple(kind for kind in order if hits[kind] == most))
+
+
+def guess(words: Iterable[str], table: Table, limit: int = 6) -> tuple[str, ...]:
+    """Kinds that the words speak for, the likeliest first; none if no word is known."""
+    votes: defaultdict[str, float] = defaultdict(float)
+    for word in dict.fromkeys(words):
+        kinds = table.get(word, ())
+        for rank, kind in enumerate(kinds):
+            votes[kind] += 1 / (rank + 1) / math.sqrt(len(kinds))
+    return tuple(sorted(votes, key=votes.__getitem__, reverse=True)[:limit])
+
 
 _OPEN, _CLOSED = frozenset(("open", "opened", "ajar")), frozenset(("closed", "shut"))
 _EMPTY, _HELD = frozenset(("empty", "bare", "unoccupied", "nothing")), frozenset(("something", "anything", "occupied"))
@@ -297,3 +424,56 @@ def resolved(text: str, thing: str, place: str, *, names_thing: bool, names_plac
         if not count and re.match(r"(?:(?:in|into|on|onto|to|inside|at|use|the)\b)", text):
             text = f"put the {thing} {re.sub(r'^(?:use )?(?=the )', 'on ', re.sub(r'^use ', '', text))}"
     return text
+
+
+class Named(Protocol):
+    """What a text names, by a world's lexicons; things and places in the order of the text."""
+
+    words: list[str]
+    places: Sequence[Mention]
+
+    @property
+    def things(self) -> Sequence[Mention]: ...
+
+
+def goal_of(
+    text: str,
+    named: Callable[[str], Named],
+    plain_goal: Callable[[str], Goal],
+    choose: Callable[[State, Goal, Goal], Goal],
+) -> Goal:
+    """Return the goal of an instruction, whose conditions are read first.
+
+    Args:
+        text: as `plain` returns it.
+        named: reads a text by the lexicons of the world.
+        plain_goal: reads a text without conditions.
+        choose: (state, then, otherwise) -> the goal that a condition decides on.
+    """
+
+    def read(clause: str, before: str) -> State | None:
+        told, earlier = named(clause), named(before).places
+        return state_of(told.words, told.places, told.things, earlier[-1].kinds if earlier else ())
+
+    def phrases(text: str) -> list[str]:
+        told = named(text)
+        return [" ".join(told.words[m[-1].start : m[-1].end]) if m else "" for m in (told.things, told.places)]
+
+    choice = choice_of(text, read)
+    if choice is None:
+        return plain_goal(text)
+
+    def branch(text: str, thing: str, place: str) -> Goal:
+        told = named(text)
+        text = resolved(text, thing, place, names_thing=bool(told.things), names_place=bool(told.places))
+        return goal_of(f"{choice.before}. {text}" if choice.before else text, named, plain_goal, choose)
+
+    (thing, place), (before, there) = phrases(choice.clause), phrases(choice.before)
+    then = branch(choice.then, thing or before, place or there)
+    if choice.state is None:
+        return then
+    first, aim = phrases(choice.then)
+    other, told = choice.otherwise, named(choice.otherwise)
+    if (aim or place) and re.match(r"(?:an?|the) ", other) and told.things and not told.places:
+        other = f"put {other} on the {aim or place}"
+    return choose(choice.state, then, branch(other, thing or before or first, aim or place))

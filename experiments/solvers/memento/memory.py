@@ -1,10 +1,19 @@
-"""Resolves an instruction by memory: which remembered task each sentence is about, and how it differs.
+"""Goals of MEMENTO's tasks: what instruction, memories and the user's profile say is to be moved where.
 
-    moves, notes = recall(instruction, read_instruction(instruction, words), words, memories, profile, embedder)
+    moves = moves_of(read_instruction(text, words))
+    moves[0].thing.phrase, moves[0].place
+    parts = recall(instruction, read_instruction(instruction, words), words, memories, profile, embedder)
 
-An instruction that says all by itself is taken at its word. Otherwise each of its sentences is compared with the
+A `Thing` is what words and memory say of one object; which object of the house it is, the agent finds out. An
+instruction that says all by itself is taken at its word. Otherwise each of its sentences is compared with the
 memories, neighbouring sentences preferring the same one. What the sentence leaves open comes from the memory: things
-("my lucky pen"), their looks, places, order. What it says itself (another place, fewer things) holds.
+("my lucky pen"), their looks, places, order. What it says itself (another place, fewer things) holds. Whether a
+remembered task was fulfilled is not known: what was moved is believed to be what was meant.
+
+A routine of the user's profile is something to do; a name is not: it says which thing is meant by a request that says
+itself what to do. A routine from a task whose memory is at hand is left out: the profile has it from there, with less.
+
+Source: MEMENTO D.1 (knowledge of two types). Deviation: the profile stands behind the memories, not beside them.
 """
 
 from __future__ import annotations
@@ -15,20 +24,389 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from embodied_mem.memory.embedders import Embedder
+from embodied_mem.memory.knowledge import OBJECT_SEMANTICS
 from embodied_mem.memory.profile import UserProfile
-from embodied_mem.worlds.memento.traces.trace import Trace
+from embodied_mem.worlds.memento.traces.trace import (
+    HELD,
+    Trace,
+    parse_action,
+    parse_description,
+    parse_objects,
+    succeeded,
+)
 
-from . import grammar
-from .goals import Move, Thing, fit, moves_of
-from .instruction import Asked
-from .lexicon import PlaceMention, PlaceWords, content, core_of, is_plural, kind_score, stem
-from .profile_goals import SURE, Told, told_of
-from .trace_goals import Remembered, remembered
+from .reading import (
+    CONNECTED,
+    Asked,
+    PlaceMention,
+    PlaceWords,
+    content,
+    core_of,
+    is_plural,
+    kind_of,
+    kind_score,
+    read_instruction,
+    same_thing,
+    says_more,
+    sentences,
+    stem,
+)
+
+
+@dataclasses.dataclass(eq=False)
+class Thing:
+    """One object that is meant.
+
+    Attributes:
+        phrase: how it is called.
+        said: sentences about it, descriptions and personal facts.
+        captions: how the world described it in a memory.
+        kind: its category, where a memory tells.
+        start: piece it was found on in a memory.
+        start_room: room it was found in in a memory.
+        name: its name here, once the agent has decided.
+        known: whether what is meant is clear from words or memory.
+        sought: whether rooms are explored for it of which neither words nor memory speak.
+    """
+
+    phrase: str
+    said: tuple[str, ...] = ()
+    captions: tuple[str, ...] = ()
+    kind: str = ""
+    start: str = ""
+    start_room: str = ""
+    name: str = ""
+    known: bool = True
+    sought: bool = True
+
+    def text(self) -> str:
+        """All words about it."""
+        return " ".join((self.phrase, *self.said, *self.captions, self.kind))
+
+
+@dataclasses.dataclass(eq=False)
+class Move:
+    """One thing to be put somewhere.
+
+    Attributes:
+        place, inside, beside_place, source, arrange: as of `Placement`.
+        beside: thing it is to be next to.
+        carry: enough to carry it there, since it goes on from there.
+        piece: the piece a memory used.
+        group: number of the request; things of one request go to one piece.
+        part: number of the part of the instruction that it belongs to.
+    """
+
+    thing: Thing
+    place: PlaceMention | None
+    inside: bool = False
+    beside: Thing | None = None
+    beside_place: PlaceMention | None = None
+    source: PlaceMention | None = None
+    carry: bool = False
+    piece: str = ""
+    group: int = 0
+    arrange: bool = False
+    part: int = 0
+
+
+def fit(thing: Thing, other: Thing) -> float:
+    """How well a phrase fits a known thing, in [0, 2]: its category, and its words among what is known of the thing."""
+    kind = max(kind_score(thing.phrase, other.kind or core_of(other.phrase)), 0.0) / 3
+    own = set(content(thing.phrase)) - set(content(other.kind or core_of(other.phrase)))
+    has = set(content(other.text()))
+    return kind + (len(own & has) / len(own) if own else 0.0)
+
+
+def moves_of(asked: Asked) -> list[Move]:
+    """The moves that an instruction asks for, in order."""
+    things: list[Thing] = []
+
+    def thing(phrase: str) -> Thing:
+        core = core_of(phrase)
+        for known in things:
+            if core_of(known.phrase) == core or phrase == known.phrase:
+                return known
+        said = [what for name, what in asked.descriptions if core_of(name) == core or same_thing(name, phrase)]
+        if not said:
+            last = content(core)[-1:]
+            said = [what for name, what in asked.descriptions if content(name)[-1:] == last]
+        things.append(Thing(phrase, tuple(dict.fromkeys(said))))
+        return things[-1]
+
+    moves: list[Move] = []
+    for number, asked_for in enumerate(asked.placements):
+        previous: Thing | None = None
+        for phrase in asked_for.things:
+            one = thing(phrase)
+            beside = thing(asked_for.beside) if asked_for.beside and asked_for.beside_place is None else None
+            if asked_for.together and previous is not None:
+                beside = previous
+            same = {name: getattr(asked_for, name) for name in ("place", "inside", "beside_place", "source", "arrange")}
+            moves.append(Move(one, beside=beside if beside is not one else None, group=number, **same))
+            previous = one
+    return with_carries(moves)
+
+
+def with_carries(moves: list[Move]) -> list[Move]:
+    """Mark the moves to a room from which the same thing alone goes on at once."""
+    for i, move in enumerate(moves):
+        alone = sum(other.group == move.group for other in moves) == 1
+        onward = i + 1 < len(moves) and moves[i + 1].thing is move.thing
+        move.carry = bool(alone and onward and move.place is not None and not move.place.piece)
+    return moves
+
+
+@dataclasses.dataclass(eq=False)
+class Remembered:
+    """One memory, understood.
+
+    Attributes:
+        label: what it was about, in short.
+        parts: its sentences.
+        moves: what was to be done, with what the steps tell.
+        asked: the instruction, read.
+        kinds: categories of the objects that were seen.
+        prior: added to its likeness with a request.
+        has_steps: whether it was done once; what the user's profile says was only told.
+    """
+
+    label: str
+    parts: tuple[str, ...]
+    moves: list[Move]
+    asked: Asked
+    kinds: frozenset[str] = frozenset()
+    prior: float = 0.0
+    has_steps: bool = True
+
+    def words(self) -> list[str]:
+        """Stems of all its words."""
+        return content(" ".join(self.parts))
+
+    def things(self) -> list[Thing]:
+        """Its things, each once, in order."""
+        return list(dict.fromkeys(move.thing for move in self.moves))
+
+
+_MOVED = re.compile(
+    r"\b(?:moved|put|placed|took|brought)\s+(?P<name>\w[\w -]{,60}?_\d+)"
+    r"(?:\s*\((?P<caption>[^()]*(?:\([^()]*\)[^()]*)*)\))?"
+    r"(?:\s+from\s+(?P<start>\w+_\d+))?\s+(?P<relation>onto|into|on|in|to)\s+(?P<piece>\w+_\d+)"
+    r"(?:\s+next\s+to\s+(?P<beside>\w[\w -]{,60}?_\d+))?",
+    re.IGNORECASE,
+)
+"""What a summary says in exact names: moved vase_2 (a white vase) from table_1 onto shelves_4 next to lamp_0."""
+
+
+class _Placed(NamedTuple):
+    name: str
+    relation: str
+    piece: str
+    beside: str
+
+
+@dataclasses.dataclass
+class _Steps:
+    """What the turns of a trace tell."""
+
+    captions: dict[str, str] = dataclasses.field(default_factory=dict)
+    starts: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    picked: list[str] = dataclasses.field(default_factory=list)
+    placed: list[_Placed] = dataclasses.field(default_factory=list)
+
+
+def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
+    found = _Steps()
+    view = words.view
+    seen: dict[str, dict[str, str]] = {}
+    for step in trace.steps:
+        for name, (place, room) in parse_objects(step.observation).items():
+            if place != HELD and view.room_of(place) == room:
+                seen.setdefault(name, {}).setdefault(place, room)
+        if described := parse_description(step.observation):
+            found.captions[described[0]] = described[1]
+        action, arguments = parse_action(step.action)
+        if not succeeded(step.observation):
+            continue
+        if action == "Pick":
+            found.picked.append(arguments[0])
+        elif action == "Place" and len(arguments) == 5 and view.room_of(arguments[2]):
+            found.placed.append(_Placed(arguments[0], arguments[1], arguments[2], arguments[4]))
+    ends = {(one.name, one.piece) for one in found.placed}
+    for name, places in seen.items():  # the steps may be out of order: where it was not put, it was before
+        start = next((place for place in places if (name, place) not in ends), next(iter(places)))
+        found.starts[name] = (start, places[start])
+    for said in _MOVED.finditer(trace.note):
+        if said["caption"]:
+            found.captions[said["name"]] = said["caption"]
+        if said["start"] and view.room_of(said["start"]) and said["name"] not in found.picked:
+            found.starts[said["name"]] = (said["start"], view.room_of(said["start"]))
+        found.picked.append(said["name"])
+        relation = "within" if said["relation"].lower() in ("in", "into") else "on"
+        if view.room_of(said["piece"]):
+            found.placed.append(_Placed(said["name"], relation, said["piece"], said["beside"] or "None"))
+    return found
+
+
+def remembered(trace: Trace, words: PlaceWords) -> Remembered:
+    """A memory as goals. Where its words ask for nothing that is understood, the steps tell what was done."""
+    asked = read_instruction(trace.instruction, words)
+    note = read_instruction(trace.note, words) if trace.note else None
+    if note is not None:
+        asked = dataclasses.replace(
+            asked,
+            placements=asked.placements or note.placements,
+            descriptions=asked.descriptions + note.descriptions,
+            preferences=asked.preferences + note.preferences,
+        )
+    steps = _read_steps(trace, words)
+    moves = moves_of(asked) or _moves_from(steps, words)
+    _ground(moves, steps)
+    parts = (*sentences(trace.instruction), *sentences(trace.note))
+    kinds = {kind_of(name) for name in steps.starts} | {core_of(move.thing.phrase) for move in moves}
+    return Remembered(trace.instruction[:90], parts, moves, asked, frozenset(kinds))
+
+
+def _moves_from(steps: _Steps, words: PlaceWords) -> list[Move]:
+    things: dict[str, Thing] = {}
+    moves: list[Move] = []
+    for name, relation, piece, beside in steps.placed:
+        thing = things.setdefault(name, Thing(kind_of(name)))
+        kind = "floor" if piece.startswith("floor_") else kind_of(piece)
+        place = PlaceMention(relation, kind, kind_of(words.view.room_of(piece)))
+        moves.append(Move(thing, place, relation == "within", things.get(beside), group=len(moves)))
+    return with_carries(moves)
+
+
+def _ground(moves: list[Move], steps: _Steps) -> None:
+    """Say of each thing which object it was in the memory, where it was found and put, and how it looked."""
+    used: set[str] = set()
+    names = list(dict.fromkeys([*(one.name for one in steps.placed), *steps.picked]))
+
+    def fitting(thing: Thing, names: Iterable[str], least: float) -> list[str]:
+        return [name for name in names if name not in used and kind_score(thing.phrase, kind_of(name)) >= least]
+
+    for thing in dict.fromkeys(move.thing for move in moves):
+        fits = fitting(thing, names, 2) or fitting(thing, names, 1)
+        if not fits and len(seen := fitting(thing, steps.starts, 2)) == 1:
+            fits = seen
+        if not fits:
+            continue
+        name = fits[0]
+        used.add(name)
+        thing.kind = kind_of(name)
+        thing.start, thing.start_room = steps.starts.get(name, ("", ""))
+        if name in steps.captions:
+            thing.captions = (steps.captions[name],)
+        spots = [one.piece for one in steps.placed if one.name == name]
+        inside = {one.piece for one in steps.placed if one.relation == "within"}
+        mine = [move for move in moves if move.thing is thing and not move.carry]
+        for move in mine:
+            kind = move.place.piece if move.place is not None else ""
+            right = [spot for spot in spots if not kind or kind == kind_of(spot) or spot.startswith(f"{kind}_")]
+            if right and (kind or len(mine) == 1):
+                move.piece = right[0] if len(mine) > 1 else right[-1]  # it may have been put somewhere else first
+                move.inside = move.inside or move.piece in inside
+                spots.remove(move.piece)
+
+
+_MOST = 5
+_BEHIND = -0.1
+SURE = 1.2
+"""How well a phrase fits the thing that it means, at least."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Called:
+    """Things under what the user calls them."""
+
+    alias: str
+    things: tuple[Thing, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What the profile says about an instruction.
+
+    Attributes:
+        patterns: routines and arrangements, as remembered tasks without steps.
+        called: the user's names for things.
+    """
+
+    patterns: tuple[Remembered, ...] = ()
+    called: tuple[Called, ...] = ()
+
+    def things(self) -> list[Thing]:
+        """All things that have a name."""
+        return [thing for one in self.called for thing in one.things]
+
+    def named(self, asked: Asked) -> Asked:
+        """The request with the things that one name of the user's stands for ("my tea set") in place of the name."""
+        placements, looks = [], list(asked.descriptions)
+        for placement in asked.placements:
+            phrases: list[str] = []
+            for phrase in placement.things:
+                group = self._group(phrase)
+                phrases += [thing.phrase for thing in group] or [phrase]
+                looks += [(thing.phrase, text) for thing in group for text in thing.said]
+            placements.append(dataclasses.replace(placement, things=tuple(phrases)))
+        return dataclasses.replace(asked, placements=tuple(placements), descriptions=tuple(looks))
+
+    def _group(self, phrase: str) -> tuple[Thing, ...]:
+        """The things of a name that a phrase says, or says in part: "my tea set"; not "the cup" of "my best cup"."""
+        said = set(content(core_of(phrase)))
+        for one in self.called:
+            kinds = set(content(" ".join(thing.phrase for thing in one.things)))
+            if said - kinds and said <= set(content(one.alias)):
+                return one.things
+        return ()
+
+    def look_up(self, thing: Thing) -> Thing | None:
+        """The thing that a phrase names best; None if none is sure."""
+        best = max(self.things(), key=lambda other: fit(thing, other), default=None)  # the first of equals
+        return best if best is not None and fit(thing, best) >= SURE else None
+
+
+def told_of(instruction: str, words: PlaceWords, profile: UserProfile | None, memories: Sequence[Trace]) -> Told:
+    """What the profile says about an instruction, beside these memories."""
+    patterns, called = [], []
+    at_hand = {memory.episode_id for memory in memories}
+    for item in profile.recall(instruction, _MOST) if profile is not None else ():
+        alias, told_at_hand = item.data["alias"], at_hand & {str(source.episode) for source in item.sources}
+        if item.data["subtype"] == OBJECT_SEMANTICS:
+            called.append(Called(alias, tuple(_thing(name, alias) for name in item.data["things"])))
+        elif not told_at_hand and (one := _pattern(item.data, words)) is not None:
+            patterns.append(one)
+    return Told(tuple(patterns), tuple(called))
+
+
+def _thing(name: str, alias: str = "") -> Thing:
+    bare, _, look = name.partition(" (")
+    return Thing(bare, tuple(text for text in (look.removesuffix(")"), alias) if text))
+
+
+def _pattern(data: Mapping[str, Any], words: PlaceWords) -> Remembered | None:
+    """A routine as a remembered task; None if it does not say what to put where."""
+    alias = data["alias"]
+    sentences, looks = [], []
+    for name, relation, location in data["steps"]:
+        bare, _, look = name.partition(" (")
+        article = "" if location.lower().startswith("another ") else "the "
+        sentences.append(f"Place the {bare} {relation if relation in ('next to', 'in') else 'on'} {article}{location}.")
+        looks += [f"The {bare} is {look.removesuffix(')')}."] if look else []
+    asked = read_instruction(" ".join(dict.fromkeys([*sentences, *looks])), words)
+    moves = moves_of(asked)
+    if not moves:
+        return None
+    texts = (alias, data["description"])
+    return Remembered(f"the user's {alias}", texts, moves, asked, prior=_BEHIND, has_steps=False)
+
 
 _OPEN = re.compile(
     r"\b(?:usual(?:ly)?|as I (?:like|prefer|do|always)|where I|how I|like I|the way I"
@@ -133,7 +511,7 @@ def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
         (j, frozenset([j])): (score, [j]) for j, score in enumerate(scores[0])
     }
     for row, sentence in zip(scores[1:], commands[1:]):
-        announced, more = bool(grammar.CONNECTED.match(sentence)), grammar.says_more(sentence)
+        announced, more = bool(CONNECTED.match(sentence)), says_more(sentence)
         longer: dict[tuple[int, frozenset[int]], tuple[float, list[int]]] = {}
         for (last, taken), (total, path) in rows.items():
             for j, score in enumerate(row):
