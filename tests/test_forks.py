@@ -115,7 +115,7 @@ def test_a_thread_that_is_in_the_store_at_the_fork_does_not_lock_the_child(tmp_p
     inside, go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with memory.store._files_lock, memory.store._lock:
+        with memory.store._lock:
             inside.set()
             go.wait()
 

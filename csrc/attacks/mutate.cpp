@@ -236,8 +236,8 @@ void Tell(KnowledgeGraph* graph, Random* random) {
   UpdateResult result;
   const std::string thing = "thing " + std::to_string((*random)() % 9),
                     place = "place " + std::to_string((*random)() % 4);
-  graph->Update({{{thing, "thing", {}}, "in", {place, "", {}}, static_cast<std::int64_t>((*random)() % 40), 1}},
-                {false, {}}, &scratch, &result);
+  graph->Update({{{thing, "thing"}, "in", {place, ""}, static_cast<std::int64_t>((*random)() % 40), 1}}, {false, {}},
+                &scratch, &result);
 }
 
 Reader GraphBytes() {

@@ -212,8 +212,8 @@ class Sides {
     std::vector<Triple> triples;
     const std::string fresh[] = {"late " + std::to_string(2 * time_), "late " + std::to_string(2 * time_ + 1)};
     for (std::size_t k = 0; k < 4; ++k) {
-      triples.push_back({{Name(Any()), "object", {}}, "in", {fresh[k % 2], "object", {}}, time_, time_});
-      triples.push_back({{fresh[k % 2], "object", {}}, "near", {Name(Any()), "object", {}}, time_, time_});
+      triples.push_back({{Name(Any()), "object"}, "in", {fresh[k % 2], "object"}, time_, time_});
+      triples.push_back({{fresh[k % 2], "object"}, "near", {Name(Any()), "object"}, time_, time_});
     }
     UpdateOptions options;
     options.khop = options_;

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,14 +19,11 @@
 #include "memory/graph/graph_bytes.h"
 #include "memory/graph/graph_update.h"
 #include "memory/graph/knowledge_graph.h"
-#include "memory/vectors/vector_index.h"
 
 namespace py = pybind11;
 
 namespace embodied_mem {
 namespace {
-
-using FloatArray = py::array_t<float, py::array::c_style>;
 
 // A snapshot that keeps its graph alive.
 struct SnapshotHandle {
@@ -66,11 +62,9 @@ KHopOptions MakeOptions(std::size_t hops, const std::string& direction,
 
 // The fields of `Triple` in their order.
 Triple ToTriple(const Items& row) {
-  Triple triple{{std::string(ToText(row[0], "subject")), std::string(ToText(row[5], "subject_type")),
-                 ToIds(row[7], "subject_candidates")},
+  Triple triple{{std::string(ToText(row[0], "subject")), std::string(ToText(row[5], "subject_type"))},
                 std::string(ToText(row[1], "relation")),
-                {std::string(ToText(row[2], "object")), std::string(ToText(row[6], "object_type")),
-                 ToIds(row[8], "object_candidates")},
+                {std::string(ToText(row[2], "object")), std::string(ToText(row[6], "object_type"))},
                 ToInteger(row[3], "valid_at"),
                 std::nullopt};
   if (!row[4].is_none()) triple.source = ToInteger(row[4], "source");
@@ -88,7 +82,6 @@ py::dict Report(UpdateResult result, bool extracted) {
   answer["objects"] = result.objects;
   answer["facts"] = result.facts;
   answer["new_nodes"] = result.new_nodes;
-  answer["similar_nodes"] = result.similar_nodes;
   answer["added"] = result.added;
   answer["repeated"] = result.repeated;
   answer["ended"] = ended;
@@ -97,21 +90,15 @@ py::dict Report(UpdateResult result, bool extracted) {
   return answer;
 }
 
-py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop, VectorIndex* index,
-                float theta, const std::vector<std::string>& names, const FloatArray& rows) {
-  if (index != nullptr && (rows.ndim() != 2 || static_cast<std::size_t>(rows.shape(0)) != names.size() ||
-                           static_cast<std::size_t>(rows.shape(1)) != index->options().dim))
-    throw InvalidInputError("vectors: expected float32[" + std::to_string(names.size()) + ", " +
-                            std::to_string(index->options().dim) + "]");
+py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop) {
   const Items items(tuples, "triples");
   std::vector<Triple> triples;
   triples.reserve(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) triples.push_back(ToTriple(items.Row(i, 9)));
+  for (std::size_t i = 0; i < items.size(); ++i) triples.push_back(ToTriple(items.Row(i, 7)));
   UpdateResult result;
   {
-    const NamedVectors vectors{index, theta, names, rows.data(), std::max(1U, std::thread::hardware_concurrency())};
     const py::gil_scoped_release release;
-    graph.Update(triples, {extract, khop, vectors}, &ThreadScratch(), &result);
+    graph.Update(triples, {extract, khop}, &ThreadScratch(), &result);
   }
   return Report(std::move(result), extract);
 }
@@ -129,7 +116,7 @@ py::dict Note(KnowledgeGraph& graph, py::handle facts, std::int64_t valid_at, st
   UpdateResult result;
   {
     const py::gil_scoped_release release;
-    graph.Update(triples, {false, {}, {}}, &ThreadScratch(), &result);
+    graph.Update(triples, {false, {}}, &ThreadScratch(), &result);
   }
   return Report(std::move(result), false);
 }
@@ -372,8 +359,7 @@ void BindMemory(py::module_& parent) {
       .def("set_rules", &SetRules, py::arg("rules"))
       .def("forget", &Forget, py::arg("nodes"), py::arg("sources"))
       .def_static("from_bytes", &FromBytes, py::arg("bytes"))
-      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"), py::arg("index").none(true),
-           py::arg("theta"), py::arg("names"), py::arg("rows"))
+      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"))
       .def("note", &Note, py::arg("facts"), py::arg("valid_at"), py::arg("source"), py::arg("state"))
       .def_property_readonly("num_retired", [](const KnowledgeGraph& self) {
         const py::gil_scoped_release release;

@@ -38,8 +38,7 @@ int main() {
   KnowledgeGraph graph;
   // An object is in one place at a time: a later "in" ends the earlier one.
   graph.SetRules({{{"place", {{"in", ConflictRule::Role::kSubject, {}}}}}});
-  const Mention apple{"apple", "object", {}}, fridge{"fridge", "place", {}}, bowl{"bowl", "object", {}},
-      table{"table", "place", {}};
+  const Mention apple{"apple", "object"}, fridge{"fridge", "place"}, bowl{"bowl", "object"}, table{"table", "place"};
   KHopScratch scratch;
   UpdateResult result;
   graph.Update({{apple, "in", fridge, 10, 1}, {bowl, "on", table, 12, 1}}, {}, &scratch,

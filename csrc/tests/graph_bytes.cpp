@@ -24,7 +24,7 @@ void Tell(KnowledgeGraph* graph, const std::string& s, const std::string& r, con
           std::int64_t source) {
   KHopScratch scratch;
   UpdateResult result;
-  graph->Update({{{s, "thing", {}}, r, {o, "", {}}, time, source}}, {false, {}}, &scratch, &result);
+  graph->Update({{{s, "thing"}, r, {o, ""}, time, source}}, {false, {}}, &scratch, &result);
 }
 
 // A graph with late reports, attributes, repeated facts and past facts.

@@ -10,10 +10,6 @@
     graph = KnowledgeGraph()
     graph.update([Triple("apple 1", "in", "fridge 1", valid_at=3)])
 
-    from embodied_mem.memory import DurableGraph, GraphModule, MemoryStore
-    with MemoryStore("memory/ann", {"graph": (module := GraphModule())}) as store:
-        DurableGraph(store, module).update([Triple("apple 1", "in", "fridge 1", valid_at=3)])
-
     from embodied_mem.memory import MemoryBank               # successful episodes with rationales, found by goal
     bank = MemoryBank()
     bank.add(episode)
@@ -31,7 +27,6 @@ from .async_memory import AsyncLifelongMemory
 from .bank import Experience, MemoryBank, key_actions, rationale_for
 from .chat_writer import ChatWriter
 from .conflicts import Audit, ChatResolver, ConflictReview, audit
-from .durable_graph import DurableGraph, GraphModule
 from .embedders import Embedder, LexicalEmbedder, StaticEmbedder
 from .episodic import EpisodicMemory
 from .graph import ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
@@ -62,11 +57,9 @@ __all__ = [
     "ChatWriter",
     "ConflictReview",
     "ConflictRule",
-    "DurableGraph",
     "Embedder",
     "EpisodicMemory",
     "Experience",
-    "GraphModule",
     "Image",
     "KnowledgeGraph",
     "LexicalEmbedder",

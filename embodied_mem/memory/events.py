@@ -217,38 +217,6 @@ class ViewEvent(When):
     shows: NotRequired[list[str]]
 
 
-Node = Annotated[int, 0, 2**32 - 1]
-Name = Annotated[str, 1]
-"""A text that is not empty."""
-TripleRow = tuple[Name, Name, Name, int, int | None, str, str, list[Node], list[Node]]
-
-
-class UpdateGraph(TypedDict):
-    """Triples for a `KnowledgeGraph`, with vectors of their names in base64."""
-
-    op: Literal["update", "observe"]
-    triples: list[TripleRow]
-    vectors: NotRequired[dict[str, str] | None]
-
-
-class ApplyGraph(TypedDict):
-    """A batch of `KnowledgeGraph.apply`, which checks its rows."""
-
-    op: Literal["apply"]
-    nodes: list[list[Any]]
-    invalidate: list[list[Any]]
-    add: list[list[Any]]
-
-
-class SetRules(TypedDict):
-    """Other rules of a graph."""
-
-    op: Literal["rules"]
-    rules: list[tuple[str, list[list[Any]]]]
-
-
-GraphEvent = UpdateGraph | ApplyGraph | SetRules
-
 Check = Callable[[str, Any], Any]
 
 
@@ -326,25 +294,14 @@ def _flag(field: str, where: str, value: Any) -> None:
         checked_flag(where + field, value)
 
 
-def _name(field: str, least: int, where: str, value: Any) -> None:
-    if len(checked_text(where + field, value)) < least:
-        raise InvalidInputError(f"{where}{field}: expected a name, got an empty one")
-
-
 def _count(field: str, least: int, where: str, value: Any) -> None:
     checked_number(where + field, value, least)
-
-
-def _within(field: str, least: int, most: int, where: str, value: Any) -> None:
-    checked_number(where + field, value, least, most)
 
 
 _SIMPLE: dict[Any, Callable[..., Any]] = {
     int: _integer,
     str: _string,
     (int, 2): _count,
-    (int, 3): _within,
-    (str, 2): _name,
     bool: _flag,
     float: lambda field, where, value: checked_real(where + field, value),
     dict: lambda field, where, value: checked_mapping(where + field, value),

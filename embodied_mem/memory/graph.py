@@ -8,9 +8,6 @@
         [now.fact(i) for i in near.facts]
     what_if = graph.fork()                                                      # constant time, independent
 
-    graph = KnowledgeGraph(index=VectorIndex(384), theta=0.9)                   # names that mean the same are one node
-    graph.update(triples, vectors={"apple 1": vector})                          # float32[384]
-
     rows = list(rows_of(graph.to_bytes()))                                      # for JSON; docs/formats.md
     KnowledgeGraph.from_bytes(bytes_of(rows))                                   # byte for byte
 
@@ -22,7 +19,7 @@ A graph belongs to one scope, given when it is made. No method takes a scope: wh
 
 One update with new facts T, at time t, in the slots of `relations`:
 
-    link    v(m) = argmax_v s(m, v) if s > theta, else new           index and theta here; name and place in `spatial`
+    link    v(m) = argmax_v s(m, v) if s > theta, else new           in `entities`; here a node of this name, else new
     end     for each (f in T, g in G):  invalid_at(g) = valid_at(f)  if slots(f) and slots(g) meet and g began earlier
     merge   G' = G + (T - G);  a fact of both has one more source
 
@@ -34,24 +31,19 @@ Records of single steps are named tuples: they take a quarter of the time of a f
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import json
 import struct
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import InvalidInputError
-from ..forks import forking_lock
 from ..native import part
-from .arguments import checked_number, checked_real, native_call, shown
-
-if TYPE_CHECKING:
-    from .vectors import VectorIndex
+from .arguments import checked_number, native_call, shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,9 +130,7 @@ class Triple(NamedTuple):
         relation: word.
         valid_at: since when, on the caller's clock.
         source: id of the episode that says so.
-        subject_type, object_type: '' if unknown. A similar node of another type is not linked.
-        subject_candidates, object_candidates: ids of nodes above the caller's similarity threshold, best first, for
-            names that no node has.
+        subject_type, object_type: '' if unknown.
     """
 
     subject: str
@@ -150,8 +140,6 @@ class Triple(NamedTuple):
     source: int | None = None
     subject_type: str = ""
     object_type: str = ""
-    subject_candidates: Sequence[int] = ()
-    object_candidates: Sequence[int] = ()
 
 
 class NewNode(NamedTuple):
@@ -230,7 +218,7 @@ class Change:
 
     Attributes:
         subjects, objects, facts: ids for each triple.
-        new_nodes, similar_nodes: made; linked by a candidate and not by name.
+        new_nodes: those made.
         added, repeated: ids of facts made, and of facts that got a source.
         ended: facts no longer true, with the reason.
         subgraph: what lies within K hops of the entities now; None if not asked for.
@@ -240,7 +228,6 @@ class Change:
     objects: list[int]
     facts: list[int]
     new_nodes: list[int]
-    similar_nodes: list[int]
     added: list[int]
     repeated: list[int]
     ended: list[Ended]
@@ -450,18 +437,25 @@ def khop_options(
     return _native.KHopOptions(hops, direction, None if relations is None else list(relations), max_nodes, as_of)
 
 
-Vectors = Mapping[str, np.ndarray]
+class KnowledgeGraph:
+    """The facts of one scope, for many readers and one writer at a time.
 
-_NOT_SIMILAR: tuple[Any, float, list[str], np.ndarray] = (None, 0.0, [], np.zeros((0, 0), np.float32))
-_REPORTED = ("subjects", "objects", "facts", "new_nodes", "similar_nodes", "added", "repeated", "ended")
+    Batches are all or nothing.
+    """
 
+    def __init__(self, scope: Scope | None = None, *, rules: Iterable[ConflictRule] = ()):
+        """Make an empty graph.
 
-class GraphWriter(abc.ABC):
-    """The writing of a graph, recorded first (`DurableGraph`) or not."""
+        Args:
+            scope: whose it is.
+            rules: what `update` resolves conflicts by.
 
-    @abc.abstractmethod
-    def snapshot(self) -> Snapshot:
-        """Return the newest version to read. Never waits for a writer."""
+        Raises:
+            InvalidInputError: a rule without members, or given twice.
+        """
+        self._scope = checked_scope(scope)
+        self._native = _native.KnowledgeGraph()
+        self._set_rules(rules)
 
     @native_call
     def apply(
@@ -480,14 +474,13 @@ class GraphWriter(abc.ABC):
         Raises:
             InvalidInputError: an unknown id, a fact that has ended, an end before the beginning; nothing has changed.
         """
-        return self._apply(_listed(nodes), _listed(invalidate), _listed(add))
+        return Applied(*self._native.apply(_listed(nodes), _listed(invalidate), _listed(add)))
 
     @native_call
     def update(
         self,
         triples: Iterable[Triple],
         *,
-        vectors: Vectors | None = None,
         hops: int = 2,
         direction: Direction = "both",
         max_nodes: int | None = None,
@@ -497,63 +490,13 @@ class GraphWriter(abc.ABC):
 
         Args:
             triples: what was observed, in its order.
-            vectors: name to float32[dim], with an index only. A name that no node has is linked to its candidates, else
-                to the most similar node above theta, made by an earlier triple or there before, else to a new node. The
-                nodes named get these vectors in the index, where they have none.
             hops, direction, max_nodes: of the subgraph, see `Snapshot.khop`.
             extract: whether to return a subgraph.
 
         Raises:
-            InvalidInputError: a name that is empty or too long, an unknown candidate, a vector that the index refuses;
-                neither the graph nor the index has changed.
+            InvalidInputError: a name that is empty or too long; nothing has changed.
         """
-        options = khop_options(hops, direction, max_nodes)
-        return self._update(_listed(triples), vectors, options if extract else None)
-
-    @abc.abstractmethod
-    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied: ...
-
-    @abc.abstractmethod
-    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
-        """Update, with an extraction unless the options are None."""
-
-
-class KnowledgeGraph(GraphWriter):
-    """The facts of one scope, for many readers and one writer at a time.
-
-    Batches are all or nothing.
-    """
-
-    def __init__(
-        self,
-        scope: Scope | None = None,
-        *,
-        rules: Iterable[ConflictRule] = (),
-        buffer_capacity: int = 64,
-        index: VectorIndex | None = None,
-        theta: float = 0.9,
-    ):
-        """Make an empty graph.
-
-        Args:
-            scope: whose it is.
-            rules: what `update` resolves conflicts by.
-            buffer_capacity: observations that `observe` lets wait before it integrates them.
-            index: vectors of the nodes by node id; of this graph alone. `update` searches it and adds to it. Whoever
-                searches it and takes a snapshot afterwards finds every node.
-            theta: names whose vectors score above it mean the same node, unless their types differ.
-
-        Raises:
-            InvalidInputError: a rule without members, or given twice; a capacity below 1; ids in the index that are
-                no nodes.
-        """
-        self._scope = checked_scope(scope)
-        self._native = _native.KnowledgeGraph()
-        self._capacity = checked_number("buffer_capacity", buffer_capacity, least=1)
-        self._lock = forking_lock()  # keeps what waits whole when several threads write
-        self._drop_waiting()
-        self._set_rules(rules)
-        self._link_with(index, theta)
+        return self._changed(self._native.update(_listed(triples), extract, khop_options(hops, direction, max_nodes)))
 
     @property
     def scope(self) -> Scope:
@@ -562,20 +505,6 @@ class KnowledgeGraph(GraphWriter):
     @property
     def rules(self) -> tuple[ConflictRule, ...]:
         return self._rules
-
-    @property
-    def index(self) -> VectorIndex | None:
-        return self._index
-
-    @native_call
-    def _link_with(self, index: VectorIndex | None, theta: float) -> None:
-        self._index, self._theta = index, checked_real("theta", theta)
-        if index is None:
-            return
-        with self.snapshot() as now:
-            for id in index.ids[::-1].tolist():
-                if id >= now.num_nodes or not now.has_node(id):
-                    raise InvalidInputError(f"index: expected ids of nodes, got {id}; an index belongs to one graph")
 
     @native_call
     def _set_rules(self, rules: Iterable[ConflictRule]) -> None:
@@ -589,34 +518,21 @@ class KnowledgeGraph(GraphWriter):
         return Snapshot(self._native.snapshot())
 
     def fork(self) -> KnowledgeGraph:
-        """Return an independent copy in constant time.
-
-        The copy has no vector index, since this graph goes on with its own.
-        """
+        """Return an independent copy in constant time."""
         other = object.__new__(KnowledgeGraph)
-        with self._lock:
-            other._scope, other._rules, other._native = self._scope, self._rules, self._native.fork()
-            other._capacity, other._lock = self._capacity, forking_lock()
-            other._waiting, other._num_waiting = list(self._waiting), self._num_waiting
-            other._link_with(None, self._theta)
+        other._scope, other._rules, other._native = self._scope, self._rules, self._native.fork()
         return other
 
     def to_bytes(self) -> bytes:
-        """Return all of it; the same graph always gives the same bytes.
-
-        What `observe` has not integrated is in it as facts; the report of it is not. Format: docs/formats.md.
-        """
+        """Return all of it; the same graph always gives the same bytes. Format: docs/formats.md."""
         return self._native.snapshot().to_bytes(scope_text(self._scope))
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, scope: Scope | None = None, *, index: VectorIndex | None = None, theta: float = 0.9
-    ) -> KnowledgeGraph:
-        """Return the graph of `to_bytes`, to go on with its index.
+    def from_bytes(cls, data: bytes, scope: Scope | None = None) -> KnowledgeGraph:
+        """Return the graph of `to_bytes`.
 
         Raises:
-            InvalidInputError: other bytes, damaged or cut, another version, a graph of another scope than `scope`, an
-                index of another graph.
+            InvalidInputError: other bytes, damaged or cut, another version, a graph of another scope than `scope`.
         """
         graph = cls(checked_scope(scope))
         if not isinstance(data, bytes):
@@ -629,14 +545,11 @@ class KnowledgeGraph(GraphWriter):
             ConflictRule(name, tuple((r, end, tuple(objects)) if objects else (r, end) for r, end, objects in members))
             for name, members in graph._native.snapshot().rules()
         )
-        graph._link_with(index, theta)
         return graph
 
     @native_call
     def forget(self, nodes: Iterable[int] = (), sources: Iterable[int] = ()) -> Forgotten:
         """Remove nodes, and episodes with what only they support.
-
-        Their vectors leave the index, too.
 
         A fact that has other sources loses this one; one that has none is erased, past or current, and not
         invalidated. A node that so loses its last fact and has no attributes goes too. Ids are never used again.
@@ -646,12 +559,7 @@ class KnowledgeGraph(GraphWriter):
         Raises:
             InvalidInputError: an unknown node; nothing has changed.
         """
-        with self._lock:
-            gone = Forgotten(*self._native.forget(list(nodes), list(sources)))
-            if self._index is not None:
-                self._index.remove([node for node in gone.nodes if node in self._index])
-            self._drop_waiting()
-        return gone
+        return Forgotten(*self._native.forget(list(nodes), list(sources)))
 
     @native_call
     def khop(
@@ -662,73 +570,7 @@ class KnowledgeGraph(GraphWriter):
         max_nodes: int | None = None,
     ) -> Subgraph:
         """Return `Snapshot.khop` of the newest version, in one native call."""
-        return self._around(sources, khop_options(hops, direction, max_nodes))
-
-    def _around(self, sources: Iterable[int] | np.ndarray, options: Any) -> Subgraph:
-        return self._native.khop(sources, options)
-
-    @native_call
-    def observe(self, triples: Iterable[Triple], vectors: Vectors | None = None) -> Change | None:
-        """Note observations for every later snapshot; local integration waits.
-
-        Rapid response and local integration are RoboMemory's two phases (section 3.2). Here the first links, merges
-        and applies the rules, which the native part does in microseconds, so that no reader sees a contradiction; what
-        waits is the K-hop subgraph around what was touched, which is what takes time and what a resolver looks at.
-
-        So most calls cost what `update(extract=False)` does, and those that integrate cost one `khop` more, around all
-        that waited: the median is below that of `update`, the mean is both together, and where every observation is in
-        conflict with the one before there is nothing to win.
-
-        Returns:
-            What `integrate` returns, when the buffer was full or a rule found a conflict; else None.
-
-        Raises:
-            InvalidInputError: as `update`; nothing has changed.
-        """
-        with self._lock:
-            got = self._reported(_listed(triples), vectors)
-            self._waiting.append(got)
-            self._num_waiting += len(got["facts"])
-            return self.integrate() if got["ended"] or self._num_waiting >= self._capacity else None
-
-    @property
-    def num_waiting(self) -> int:
-        """Observations that were not integrated yet."""
-        return self._num_waiting
-
-    @native_call
-    def integrate(self, *, hops: int = 2, direction: Direction = "both", max_nodes: int | None = None) -> Change:
-        """Return one `update` of all waiting observations; none waits then."""
-        options = khop_options(hops, direction, max_nodes)
-        with self._lock:
-            got = {name: [value for report in self._waiting for value in report[name]] for name in _REPORTED}
-            got["similar_nodes"] = list(dict.fromkeys(got["similar_nodes"]))
-            self._drop_waiting()
-            return Change(**got, subgraph=self._around(got["subjects"] + got["objects"], options))
-
-    def _drop_waiting(self) -> None:
-        self._waiting: list[dict[str, Any]] = []  # reports of `observe`, as the native part gave them
-        self._num_waiting = 0
-
-    def _similar(self, triples: Sequence[Triple], vectors: Vectors) -> tuple[Any, float, list[str], np.ndarray]:
-        """Return index, theta, names and float32[N, dim] for the native update."""
-        if self._index is None:
-            raise InvalidInputError("vectors: expected a graph with an index, see KnowledgeGraph(index=...)")
-        names = dict.fromkeys(name for t in triples for name in (t.subject, t.object) if name in vectors)
-        rows = np.zeros((len(names), self._index.dim), np.float32)
-        for row, name in zip(rows, names):
-            vector = np.asarray(vectors[name])
-            if vector.shape != row.shape or vector.dtype.kind not in "fiu":
-                expected = f"expected float32[{self._index.dim}]"
-                raise InvalidInputError(f"vectors[{name!r}]: {expected}, got {vector.dtype}{list(vector.shape)}")
-            row[:] = vector
-        return self._index._native, self._theta, list(names), rows
-
-    def _apply(self, nodes: Sequence[NewNode], invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
-        return Applied(*self._native.apply(nodes, invalidate, add))
-
-    def _update(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any) -> Change:
-        return Change(**self._reported(triples, vectors, options))
+        return self._native.khop(sources, khop_options(hops, direction, max_nodes))
 
     @native_call
     def note(self, facts: Sequence[tuple[str, str, str]], *, valid_at: int, source: int, state: str) -> Change:
@@ -741,17 +583,12 @@ class KnowledgeGraph(GraphWriter):
             valid_at, source: as of a `Triple`.
             state: the relation whose objects are no things, and get no type.
         """
-        return Change(**self._named(self._native.note(facts, valid_at, source, state)))
+        return self._changed(self._native.note(facts, valid_at, source, state))
 
-    def _reported(self, triples: Sequence[Triple], vectors: Vectors | None, options: Any = None) -> dict[str, Any]:
-        """Return the fields of a `Change`."""
-        similar = _NOT_SIMILAR if vectors is None else self._similar(triples, vectors)
-        return self._named(self._native.update(triples, options is not None, options or _NO_HOPS, *similar))
-
-    def _named(self, got: dict[str, Any]) -> dict[str, Any]:
+    def _changed(self, got: dict[str, Any]) -> Change:
         """Put the names of rules into a native report."""
         got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
-        return got
+        return Change(**got)
 
     @property
     def num_retired(self) -> int:
@@ -761,9 +598,6 @@ class KnowledgeGraph(GraphWriter):
 
 def _listed(items: Iterable[Any]) -> Sequence[Any]:
     return items if isinstance(items, list | tuple) else list(items)
-
-
-_NO_HOPS = khop_options(0, "both", None)
 
 
 _MAGIC, _VERSION = b"EMEMKGR\n", 1

@@ -1129,7 +1129,7 @@ def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
         facts = [now.fact(number) for ended in conflicts for number in (ended.fact, ended.by)]
         ends = list(dict.fromkeys(node for fact in facts for node in (fact.subject, fact.object)))
         around = now.khop(ends, 2, max_nodes=_MAX_NODES)
-    return Change([], [], [], [], [], [], [], conflicts, around)
+    return Change([], [], [], [], [], [], conflicts, around)
 
 
 def _last_told(note: Record, as_of: int | None) -> int:

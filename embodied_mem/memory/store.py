@@ -1,8 +1,8 @@
 """A store in a folder: every change of a memory module is an event, on disk before it counts.
 
-    graph = GraphModule()
-    with MemoryStore("memory/ann", {"graph": graph}, scope=Scope(user="ann")) as store:
-        store.record("graph", {"op": "update", "triples": [["apple", "in", "fridge", 3, 17, "", "", [], []]]})
+    notes = NoteMemory()
+    with MemoryStore("memory/ann", {"notes": notes}, scope=Scope(user="ann")) as store:
+        store.record("notes", notes.propose("I like tea.", episode=0, step=0, time=1))
         store.snapshot()                                # a restart reads this and the events after it; the store
                                                         # writes one by itself when the log has grown, too
         receipt = store.forget(episode=17)              # afterwards no file holds it
@@ -11,9 +11,9 @@
 A module is a deterministic state machine (`MemoryModule`): the same events give the same state. Reopening after a
 crash restores the snapshot and applies the events after it, so all acknowledged changes are there.
 
-`EventStore` is what holds events and snapshots; `SQLiteEvents` is the embedded one: events in a SQLite file, snapshots
-in files beside it. One writer per folder, found by an flock; any number of stores with `read_only=True` beside it, each
-of which sees the moment at which it was opened. One store belongs to one scope; no method takes a scope.
+`EventStore` is what holds them: events in a SQLite file, snapshots in files beside it. One writer per folder, found by
+an flock; any number of stores with `read_only=True` beside it, each of which sees the moment at which it was opened.
+One store belongs to one scope; no method takes a scope.
 
 An event is recorded only if its module can apply it (`MemoryModule.check`). One that it cannot, because the module
 failed or is another one now, is set aside when the folder is opened, and reported.
@@ -61,7 +61,6 @@ VECTORS_NAME = "vectors.bin"
 _STATE_VERSION = 1
 _EVENT, _FORGET = 1, 2
 _ATTEMPTS = 20
-_MAX_INTERVAL_MS = 24 * 60 * 60 * 1000
 
 
 # Memories in a store.
@@ -107,17 +106,13 @@ class Selector:
         object.__setattr__(self, kind, value)
 
     @property
-    def kind(self) -> Literal["user", "object", "episode", "entry", "everything"]:
-        if self.everything is not None:
-            return "everything"
-        if self.entry is not None:
-            return "entry"
-        return "user" if self.user is not None else "object" if self.object is not None else "episode"
+    def kind(self) -> str:
+        """The name of the field that is given."""
+        return next(field.name for field in dataclasses.fields(self) if getattr(self, field.name) is not None)
 
     @property
-    def value(self) -> int | str:
-        value: int | str = getattr(self, self.kind)
-        return value
+    def value(self) -> Any:
+        return getattr(self, self.kind)
 
     @functools.cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -133,14 +128,15 @@ class Selector:
 
     def is_name(self, name: str) -> bool:
         """Test for the user's or object's name in any Unicode form and case."""
-        return self.kind in ("user", "object") and folded(name).split() == folded(str(self.value)).split()
+        meant = self.user or self.object
+        return meant is not None and folded(name).split() == folded(meant).split()
 
     def is_entry(self, module: str, number: int | str) -> bool:
         """Test for the entry of a module under a number."""
         return self.entry == f"{module}:{number}"
 
     def number_in(self, module: str) -> str:
-        """Return the number of the entry in this module; else ""."""
+        """Return the entry's number in this module; else ""."""
         name, _, number = (self.entry or "").partition(":")
         return number if name == module else ""
 
@@ -153,16 +149,12 @@ class MemoryModule(Protocol):
     """A memory as its keeper sees it. The same events in the same order give the same `state()`."""
 
     def check(self, event: dict[str, Any]) -> None:
-        """Raise InvalidInputError for an event that no state can apply.
-
-        The store asks before it records an event, so one that is malformed is never acknowledged.
-        """
+        """Raise InvalidInputError for an event that no state can apply; the store asks before it records one."""
 
     def apply(self, event: dict[str, Any]) -> Any:
         """Apply the event; return what `MemoryStore.record` returns.
 
-        Raises InvalidInputError, always for the same events in the same state, having changed nothing; whatever else
-        it raises closes the store.
+        Raises InvalidInputError, having changed nothing; whatever else it raises closes the store.
         """
 
     def state(self) -> bytes:
@@ -313,72 +305,6 @@ class Event(NamedTuple):
     payload: bytes
 
 
-class Ticket(NamedTuple):
-    """The place of an event that is not acknowledged yet."""
-
-    number: int
-    batch: _Batch
-
-
-@dataclasses.dataclass
-class _Batch:
-    """Events that one transaction writes."""
-
-    events: list[Event] = dataclasses.field(default_factory=list)
-    is_done: bool = False
-    problem: str = ""
-
-
-class EventStore(abc.ABC):
-    """The events of one scope in order, and the states that stand for the oldest of them. Any thread may call it.
-
-    Attributes:
-        damage: what was not whole when it was opened.
-        acknowledged: number of the last event that is there to stay.
-        is_clean: whether everything that was removed is off the disk; `replace` sees to it.
-    """
-
-    damage: list[Damage]
-    acknowledged: int
-    is_clean: bool
-
-    @abc.abstractmethod
-    def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
-        """Return, once, the number of the states, the states, the events after them."""
-
-    @abc.abstractmethod
-    def append(self, kind: int, payload: bytes) -> Ticket:
-        """Give an event its place; `wait` acknowledges it."""
-
-    @abc.abstractmethod
-    def wait(self, ticket: Ticket) -> None:
-        """Wait until the event is acknowledged, and so all before it.
-
-        Threads that wait share one write and one sync.
-
-        Raises:
-            StorageError: it is not recorded, and nothing else was lost.
-        """
-
-    @abc.abstractmethod
-    def sync(self) -> None:
-        """Write what has a place; sync whatever the policy."""
-
-    @abc.abstractmethod
-    def replace(self, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
-        """Put states in the place of all events up to a number.
-
-        What no state and no later event holds, is nowhere on the disk then.
-
-        Raises:
-            StorageError: what was there is there, or the states are.
-        """
-
-    @abc.abstractmethod
-    def close(self) -> None:
-        """Let go of it; whatever writes raises StorageError from now on."""
-
-
 _APPLICATION_ID = 0x454D454D  # "EMEM"
 _FILE_VERSION = 1
 _SCHEMA = (
@@ -392,6 +318,7 @@ _RECORD_HEAD = struct.Struct("<8sQQIII")  # magic, number, `_Head.acknowledged`,
 _MAX_PAYLOAD_BYTES = 1 << 28
 _WAL_HEAD, _WAL_FRAME_HEAD = 32, 24  # bytes
 _BUSY_S = 10.0
+_INTERVAL_S = 0.1
 _MARK = re.compile(rb"[0-9]{1,20} ([0-9]{1,20}) ([0-9a-f]{8}) *\n")
 _LOCK_ATTEMPTS = 5
 _SNAPSHOT_NAME = re.compile(r"snapshot-([0-9a-f]{16})\.bin")
@@ -410,61 +337,64 @@ class _DamagedRecord(Exception):
     pass
 
 
-class SQLiteEvents(EventStore):
-    """Events in a SQLite file (`memory.db`, WAL, secure_delete), and their states in a file beside it.
+@contextlib.contextmanager
+def _storage_errors(path: pathlib.Path, what: str) -> Iterator[None]:
+    """Turn what the system or SQLite refuses inside into a StorageError."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(f"{path}: cannot {what}: {_description(error)}") from error
 
-    What SQLite does not do is done here: a record has a checksum (pages have none); it says which events were
-    acknowledged before it, so that a damaged WAL, whose rest SQLite drops without a word, is told from one whose last
-    write was never finished; the file LOCK says how far the events went when a writer opened or closed the folder.
 
-    Args:
-        folder: exists.
-        scope: as `scope_text` writes it.
-        fsync, fsync_interval_ms, read_only, repair: as `MemoryStore`.
+class EventStore:
+    """The events of one scope in order, and the states that stand for the oldest of them.
 
-    Raises:
-        StorageError: another writer has the folder, damage, another version.
-        InvalidInputError: another scope.
-        sqlite3.Error, OSError: never but as StorageError, except for FileNotFoundError.
+    One thread at a time calls it. Events are in a SQLite file (`memory.db`, WAL, secure_delete), states in a file
+    beside it. What SQLite does not do is done here: a record has a checksum (pages have none); it says which events
+    were acknowledged before it, so that a damaged WAL, whose rest SQLite drops without a word, is told from one whose
+    last write was never finished; the file LOCK says how far the events went when a writer opened or closed the folder.
+
+    Attributes:
+        damage: what was not whole when it was opened.
+        acknowledged: number of the last event that is there to stay.
+        is_clean: whether everything that was removed is off the disk; `replace` sees to it.
     """
 
-    def __init__(
-        self, folder: pathlib.Path, scope: str, fsync: str, fsync_interval_ms: int, read_only: bool, repair: bool
-    ):
+    def __init__(self, folder: pathlib.Path, scope: str, fsync: str, read_only: bool, repair: bool):
+        """Open the events of a folder that exists, or begin them; arguments as for `MemoryStore`.
+
+        Raises:
+            StorageError: another writer has the folder, damage, another version.
+            InvalidInputError: another scope.
+            FileNotFoundError: a writer put another file in the place of one.
+        """
         self._folder, self._scope, self._fsync, self._read_only = folder, scope, fsync, read_only
         self.path = folder / FILE_NAME
         self._wal = folder / f"{FILE_NAME}-wal"
         self._process = os.getpid()
-        self._turn = threading.Condition()
         self._connection: sqlite3.Connection | None = None
-        self._writing = threading.Lock()  # of who uses the connection
-        self._batch, self._is_leading = _Batch(), False
-        self._last_size, self._last_write_s = 0, 0.0
         self._refusal = ""
         self._is_synced = True
         self._stop = threading.Event()
         self._lock_file = -1
-        self.damage = []
+        self.damage: list[Damage] = []
+        self.acknowledged = 0
         self.is_clean = True
         if not read_only:
             self._take_lock()
         _stores.add(self)
         try:
-            with self._storage_errors("open"):
-                self._open(repair)
+            self._open(repair)
+        except sqlite3.Error as error:
+            self._release()
+            raise StorageError(f"{self.path}: cannot open: {_description(error)}") from error
         except BaseException:
             self._release()
             raise
         if fsync == "interval" and not read_only:
-            arguments = (weakref.ref(self), self._stop, fsync_interval_ms / 1000)
-            threading.Thread(target=_sync_in_background, args=arguments, daemon=True).start()
-
-    @contextlib.contextmanager
-    def _storage_errors(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StorageError(f"{self.path}: cannot {what}: {_description(error)}") from error
+            threading.Thread(target=_sync_in_background, args=(weakref.ref(self), self._stop), daemon=True).start()
 
     # Opening.
 
@@ -505,13 +435,13 @@ class SQLiteEvents(EventStore):
         if not self._read_only:
             _remove_unfinished(self._folder)
         is_written, expected, problem = self._read_mark()  # before the events, which another process may write
-        self.acknowledged = 0
         self._content: tuple[int, dict[str, bytes], list[Event]] = 0, {}, []
         if not self.path.exists():
             self._begin(repair)
         if self.path.exists():
             number, events = self._read(repair, is_written)
-            self.acknowledged, self._content = number + len(events), (number, self._states(number), events)
+            states = read_snapshot(snapshot_path(self._folder, number), self._scope) if number else {}
+            self.acknowledged, self._content = number + len(events), (number, states, events)
         if not problem and self.acknowledged < expected:
             problem = (
                 f"expected events up to {expected}, the last one when the store was opened or closed, got "
@@ -521,8 +451,10 @@ class SQLiteEvents(EventStore):
             self.damage.append(Damage(str(self._folder / "LOCK"), problem, False))
         if self._read_only:
             return
-        self._next = self.acknowledged + 1
-        self._connect_for_writing()
+        self._connection = self._connect()
+        synchronous = "FULL" if self._fsync == "always" else "NORMAL"
+        for setting in ("temp_store=MEMORY", "secure_delete=ON", f"synchronous={synchronous}"):
+            self._connection.execute(f"PRAGMA {setting}")
         self._mark()
         _remove_snapshots(self._folder, but=self._content[0])
         sync_folder(self._folder)
@@ -553,19 +485,18 @@ class SQLiteEvents(EventStore):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for path in (self._wal, self._folder / f"{FILE_NAME}-shm"):
             path.unlink(missing_ok=True)
-        with replacing(self.path) as temporary:
-            connection = sqlite3.connect(temporary, isolation_level=None)
-            try:
-                connection.execute("PRAGMA auto_vacuum=FULL")  # the file shrinks when a snapshot takes the place
-                connection.execute("PRAGMA journal_mode=OFF")
-                for statement in ("BEGIN", *_SCHEMA):
-                    connection.execute(statement)
-                connection.execute("INSERT INTO about VALUES (?, ?, ?)", self._about(number))
-                connection.executemany("INSERT INTO events VALUES (?, ?)", _rows(events, number))
-                connection.execute("COMMIT")
-                connection.execute("PRAGMA journal_mode=WAL")
-            finally:
-                connection.close()
+        with (
+            replacing(self.path) as temporary,
+            contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as connection,
+        ):
+            connection.execute("PRAGMA auto_vacuum=FULL")  # the file shrinks when a snapshot takes the place
+            connection.execute("PRAGMA journal_mode=OFF")
+            for statement in ("BEGIN", *_SCHEMA):
+                connection.execute(statement)
+            connection.execute("INSERT INTO about VALUES (?, ?, ?)", self._about(number))
+            connection.executemany("INSERT INTO events VALUES (?, ?)", map(_row, events))
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode=WAL")
 
     def _about(self, snapshot: int) -> tuple[str, int, int]:
         return self._scope, snapshot, zlib.crc32(f"{snapshot} {self._scope}".encode())
@@ -573,12 +504,6 @@ class SQLiteEvents(EventStore):
     def _connect(self, options: str = "") -> sqlite3.Connection:
         uri = self.path.as_uri() + options
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S)
-
-    def _connect_for_writing(self) -> None:
-        self._connection = self._connect()
-        synchronous = "FULL" if self._fsync == "always" else "NORMAL"
-        for setting in ("temp_store=MEMORY", "secure_delete=ON", f"synchronous={synchronous}"):
-            self._connection.execute(f"PRAGMA {setting}")
 
     def _read(self, repair: bool, is_written: bool) -> tuple[int, list[Event]]:
         """Read all events by a connection that can change nothing; repair if asked.
@@ -648,137 +573,47 @@ class SQLiteEvents(EventStore):
             raise InvalidInputError(f"{self._folder}: expected the scope it was made with, {scope}, got {self._scope}")
         return int(number)
 
-    def _states(self, number: int) -> dict[str, bytes]:
-        return read_snapshot(snapshot_path(self._folder, number), self._scope) if number else {}
-
     def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
+        """Return, once, the number of the states, the states, the events after them."""
         found, self._content = self._content, (0, {}, [])
         return found
 
     # Writing.
 
-    @contextlib.contextmanager
-    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            raise
-
-    def _usable(self) -> sqlite3.Connection:
+    def usable(self) -> sqlite3.Connection:
+        """Return what writes. Raises InvalidInputError or StorageError if nothing can be written."""
         if self._read_only:
             raise InvalidInputError(f"{self._folder}: opened with read_only=True, so nothing can be written")
         if self._refusal or self._connection is None:
             raise StorageError(self._refusal or f"{self._folder}: is not open")
         return self._connection
 
-    def append(self, kind: int, payload: bytes) -> Ticket:
+    def append(self, kind: int, payload: bytes) -> None:
+        """Write an event and, by the policy, sync it.
+
+        Raises:
+            StorageError: it is not recorded, and nothing else was lost.
+        """
         if len(payload) > _MAX_PAYLOAD_BYTES:
             raise InvalidInputError(f"event: expected at most {_MAX_PAYLOAD_BYTES} bytes, got {len(payload)}")
-        with self._turn:
-            self._usable()
-            event = Event(self._next, kind, payload)
-            self._next += 1
-            self._batch.events.append(event)
-            return Ticket(event.number, self._batch)
-
-    def wait(self, ticket: Ticket) -> None:
-        batch = ticket.batch
-        with self._turn:
-            while not batch.is_done:
-                if self._is_leading:
-                    self._turn.wait()
-                else:
-                    self._lead()
-        if batch.problem:
-            raise StorageError(batch.problem)
-
-    def _lead(self) -> None:
-        """Write the batch; `_turn` is held, and let go meanwhile.
-
-        What fails, `problem` of the batch says.
-        """
-        self._is_leading = True
+        connection, number = self.usable(), self.acknowledged + 1
         try:
-            if self._last_size > 1:  # several threads write, so more of them come: a short wait saves a sync
-                with _without(self._turn):
-                    time.sleep(min(self._last_write_s / 8, 1e-3))
-            batch, self._batch = self._batch, _Batch()
-            problem = "it was interrupted"
-            try:
-                with _without(self._turn):
-                    began = time.perf_counter()
-                    try:
-                        problem = self._refusal or self._write(batch.events)
-                    except BaseException:  # Ctrl-C: the file says whether it was written
-                        problem = self._unwritten(batch.events)
-                        raise
-                    self._last_size, self._last_write_s = len(batch.events), time.perf_counter() - began
-            finally:
-                batch.is_done = True
-                if problem:
-                    batch.problem = problem + "; the event was not recorded"
-                    # Events that came meanwhile have numbers that nobody gets now.
-                    self._batch.problem, self._batch.is_done = batch.problem, True
-                    self._batch, self._next = _Batch(), self.acknowledged + 1
-                else:
-                    self.acknowledged += len(batch.events)
-        finally:
-            self._is_leading = False
-            self._turn.notify_all()
-
-    def _unwritten(self, events: Sequence[Event]) -> str:
-        """Return why events are not in the file; "" if they are."""
-        try:
-            with self._writing:
-                connection = self._usable()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                (last,) = connection.execute("SELECT max(number) FROM events").fetchone()
-            return "" if events and last == events[-1].number else "it was interrupted"
-        except (sqlite3.Error, StorageError) as error:
-            self._refusal = f"{self.path}: a write was interrupted ({error}); open the store again"
-            return self._refusal
-
-    def _write(self, events: Sequence[Event]) -> str:
-        """Write and, by the policy, sync events; return what failed, else ""."""
-        if not events:
-            return ""
-        rows, insert = _rows(events, events[0].number - 1), "INSERT INTO events VALUES (?, ?)"
-        try:
-            with self._writing:
-                connection = self._usable()
-                if len(rows) == 1:
-                    connection.execute(insert, rows[0])
-                else:
-                    with self._transaction(connection):
-                        connection.executemany(insert, rows)
+            connection.execute("INSERT INTO events VALUES (?, ?)", _row(Event(number, kind, payload)))
+            self.acknowledged = number
         except sqlite3.Error as error:
             problem = f"{self.path}: cannot write: {_description(error)}"
             if _is_of(error, ("IOERR_FSYNC",)):
                 self._refusal = f"{problem}; what is on the disk is not known: open the store again"
-            return problem
-        except StorageError as error:
-            return str(error)
-        self._is_synced = self._fsync == "always"
-        return ""
+            raise StorageError(f"{problem}; the event was not recorded") from error
+        except BaseException:  # Ctrl-C: the file says whether it was written
+            (last,) = connection.execute("SELECT max(number) FROM events").fetchone()
+            self.acknowledged = max(self.acknowledged, last or 0)
+            raise
+        finally:
+            self._is_synced = self._fsync == "always"
 
     def sync(self) -> None:
-        with self._turn:
-            self._usable()
-            while self._is_leading:
-                self._turn.wait()
-            batch = self._batch
-            self._lead()
-        if batch.problem:
-            raise StorageError(batch.problem)
-        self._sync_wal()
-
-    def _sync_wal(self) -> None:
+        """Sync what was written, whatever the policy."""
         if self._is_synced:
             return
         self._is_synced = True
@@ -792,21 +627,23 @@ class SQLiteEvents(EventStore):
             self._refusal = f"{self._wal}: cannot sync: {error}; what is on the disk is not known: open the store again"
             raise StorageError(self._refusal) from error
 
-    def replace(self, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
-        path = write_snapshot(self._folder, self._scope, number, states)
+    def replace(self, states: Mapping[str, bytes]) -> pathlib.Path:
+        """Put states in the place of all events; what no state holds is nowhere on the disk then.
+
+        Raises:
+            StorageError: what was there is there, or the states are.
+        """
+        connection = self.usable()
+        path = write_snapshot(self._folder, self._scope, self.acknowledged, states)
         read_snapshot(path, self._scope)  # nothing is removed for a file that cannot be read
-        with self._storage_errors("put a snapshot in the place of events"):
-            with self._writing:
-                connection = self._usable()
-                connection.execute("PRAGMA cache_size=-65536")  # what is removed need not be written before it goes
-                with self._transaction(connection):
-                    (last,) = connection.execute("SELECT max(number) FROM events").fetchone()
-                    # Without a condition all pages are overwritten, and no copy of a moved row is left in one.
-                    only = f" WHERE number <= {number}" if last is not None and last > number else ""
-                    connection.execute("DELETE FROM events" + only)
-                    connection.execute("UPDATE about SET scope = ?, snapshot = ?, crc = ?", self._about(number))
-                connection.execute("PRAGMA cache_size=-2000")
-            _remove_snapshots(self._folder, but=number)
+        with _storage_errors(self.path, "put a snapshot in the place of events"):
+            connection.execute("PRAGMA cache_size=-65536")  # what is removed need not be written before it goes
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:
+                connection.execute("DELETE FROM events")  # without a condition all pages are overwritten
+                connection.execute("UPDATE about SET scope = ?, snapshot = ?, crc = ?", self._about(self.acknowledged))
+            connection.execute("PRAGMA cache_size=-2000")
+            _remove_snapshots(self._folder, but=self.acknowledged)
             sync_folder(self._folder)
             self._empty_wal()
         self.is_clean = True
@@ -814,43 +651,37 @@ class SQLiteEvents(EventStore):
 
     def _empty_wal(self) -> None:
         """Move the WAL to the file, and leave no byte of it."""
-        with self._writing:
-            (is_busy, *_) = self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        (is_busy, *_) = self.usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
             raise StorageError(f"{self.path}: a reader holds it for {_BUSY_S:g} s; the next change tries again")
 
     def close(self) -> None:
+        """Let go of it; whatever writes raises StorageError from now on."""
         if self._process != os.getpid():
             return
         self._stop.set()
-        with self._turn:
-            while self._is_leading:
-                self._turn.wait()
-            if self._batch.events:
-                self._lead()
-            if not self._refusal:
-                self._refusal = f"{self._folder}: expected an open store, got one that was closed; open it again"
-                if self._lock_file >= 0:
-                    self._mark()
+        if not self._refusal:
+            self._refusal = f"{self._folder}: expected an open store, got one that was closed; open it again"
+            if self._lock_file >= 0:
+                self._mark()
         self._release()
 
     def _release(self) -> None:
-        with self._writing:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.close()  # empties and removes the WAL
-            if self._lock_file >= 0:
-                fcntl.flock(self._lock_file, fcntl.LOCK_UN)  # a child that was forked a moment ago may have a copy
-                os.close(self._lock_file)
-                self._lock_file = -1
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()  # empties and removes the WAL
+        if self._lock_file >= 0:
+            fcntl.flock(self._lock_file, fcntl.LOCK_UN)  # a child that was forked a moment ago may have a copy
+            os.close(self._lock_file)
+            self._lock_file = -1
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()
 
 
-_stores: weakref.WeakSet[SQLiteEvents] = weakref.WeakSet()
+_stores: weakref.WeakSet[EventStore] = weakref.WeakSet()
 
 
 def _let_go_in_child() -> None:
@@ -879,31 +710,20 @@ def _is_locked(file: int, how: int) -> bool:
     return True
 
 
-def _sync_in_background(store: weakref.ref[SQLiteEvents], stop: threading.Event, seconds: float) -> None:
-    while not stop.wait(seconds):
+def _sync_in_background(store: weakref.ref[EventStore], stop: threading.Event) -> None:
+    while not stop.wait(_INTERVAL_S):
         one = store()
         if one is None:
             return
         with contextlib.suppress(StorageError):  # the next event tells
-            one._sync_wal()
+            one.sync()
 
 
-@contextlib.contextmanager
-def _without(condition: threading.Condition) -> Iterator[None]:
-    condition.release()
-    try:
-        yield
-    finally:
-        condition.acquire()
-
-
-def _rows(events: Sequence[Event], acknowledged: int) -> list[tuple[int, bytes]]:
-    """Return table rows that name the last event acknowledged before them."""
-    rows = []
-    for number, kind, payload in events:
-        head = _RECORD_HEAD.pack(_RECORD_MAGIC, number, acknowledged, kind, zlib.crc32(payload), 0)[:-4]
-        rows.append((number, b"".join((head, struct.pack("<I", zlib.crc32(head)), payload))))
-    return rows
+def _row(event: Event) -> tuple[int, bytes]:
+    """Return a table row, which names the event acknowledged before it."""
+    number, kind, payload = event
+    head = _RECORD_HEAD.pack(_RECORD_MAGIC, number, number - 1, kind, zlib.crc32(payload), 0)[:-4]
+    return number, b"".join((head, struct.pack("<I", zlib.crc32(head)), payload))
 
 
 def _head(data: bytes, at: int = 0) -> _Head | None:
@@ -981,11 +801,11 @@ def _wal_sums(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]
     return first, second
 
 
-def _is_of(error: sqlite3.Error, names: Sequence[str]) -> bool:
+def _is_of(error: Exception, names: Sequence[str]) -> bool:
     return getattr(error, "sqlite_errorname", "SQLITE_").startswith(tuple(f"SQLITE_{name}" for name in names))
 
 
-def _description(error: sqlite3.Error) -> str:
+def _description(error: Exception) -> str:
     name = getattr(error, "sqlite_errorname", "")
     if _is_of(error, ("FULL",)):
         return f"No space left on device ({error})"
@@ -1108,8 +928,7 @@ def _scope_options(fields: Mapping[str, str]) -> str:
 # Memories and their events together.
 
 
-@dataclasses.dataclass(frozen=True)
-class SetAside:
+class SetAside(NamedTuple):
     """An event that was passed over because it cannot be applied. It stays until a snapshot takes its place.
 
     Attributes:
@@ -1169,16 +988,8 @@ class _CannotApply(Exception):
         self.found = found
 
 
-@dataclasses.dataclass(eq=False)
-class _Item:
-    module: str
-    event: dict[str, Any]
-    result: Any = None
-    error: BaseException | None = None
-
-
 class MemoryStore:
-    """The events of one scope in one folder, and the modules that they make. Any thread may call it.
+    """The events of one scope in one folder, and the modules that they make. Any thread may call it, one at a time.
 
     Attributes:
         report: what opening found.
@@ -1191,7 +1002,6 @@ class MemoryStore:
         *,
         scope: Scope | None = None,
         fsync: Literal["always", "interval", "never"] = "always",
-        fsync_interval_ms: int = 100,
         snapshot_bytes: int = 16 << 20,
         read_only: bool = False,
         repair: bool = False,
@@ -1203,8 +1013,8 @@ class MemoryStore:
             modules: name to module; all that the folder has events of, and any new ones.
             scope: whose memory it is.
             fsync: "always": an event that `record` has returned from survives a loss of power; "interval": all but
-                those of the last `fsync_interval_ms` do; "never": what the system had written does. A killed process
-                loses no acknowledged event under any of them.
+                those of the last 100 ms do; "never": what the system had written does. A killed process loses no
+                acknowledged event under any of them.
             snapshot_bytes: the `record` that takes the events after the last snapshot beyond this, and beyond the size
                 of that snapshot, writes another one before it returns: so a reopened store never replays more than
                 that, and all snapshots together cost a write of about what was recorded. A snapshot that cannot be
@@ -1222,8 +1032,7 @@ class MemoryStore:
         self._read_only = checked_flag("read_only", read_only)
         if not isinstance(fsync, str) or fsync not in ("always", "interval", "never"):
             raise InvalidInputError(f'fsync: expected "always", "interval" or "never", got {shown(fsync)}')
-        fsync_interval_ms = checked_number("fsync_interval_ms", fsync_interval_ms, 1, _MAX_INTERVAL_MS)
-        snapshot_bytes = checked_number("snapshot_bytes", snapshot_bytes, 1)
+        self._snapshot_bytes = checked_number("snapshot_bytes", snapshot_bytes, 1)
         try:
             self._folder = pathlib.Path(directory).absolute()  # the working directory may change
             os.fsencode(self._folder)
@@ -1231,9 +1040,7 @@ class MemoryStore:
         except (TypeError, ValueError, OSError) as error:
             raise InvalidInputError(f"directory: expected a path, got {shown(directory)} ({error})") from None
         self._lock = forking_lock()
-        self._files_lock = forking_lock()  # taken before _lock: one thread writes and removes files of states
-        self._waiting: dict[int, _Item] = {}
-        self._snapshot_bytes = snapshot_bytes
+        self._last = 0
         self._last_snapshot_bytes = 0  # size of the newest snapshot
         self._bytes_after = 0  # of the events after it
         self._fault = ""
@@ -1243,40 +1050,27 @@ class MemoryStore:
             raise StorageError(f"{self._folder}: expected a folder for the store, got a file; give another path")
         if read_only and not is_folder:
             raise StorageError(f"{self._folder}: expected the folder of a store, got none")
-        self._options = (fsync, fsync_interval_ms, self._read_only, checked_flag("repair", repair))
+        self._options = fsync, self._read_only, checked_flag("repair", repair)
         self._empty = {name: module.state() for name, module in self._modules.items()}
-        if not read_only:
-            with self._storage_errors("make the folder"):
+        with _storage_errors(self._folder, "open the store"):
+            if not read_only:
                 self._folder.mkdir(parents=True, exist_ok=True)
-        for attempt in range(_ATTEMPTS):
-            try:
-                self.report = self._open()
-                break
-            except OSError as error:
-                # A writer may have put a snapshot in the place of another between two looks of a reader.
-                changed = isinstance(error, FileNotFoundError | StorageError) and read_only
-                if not changed or attempt + 1 == _ATTEMPTS:
-                    if isinstance(error, StorageError):
+            for attempts_left in reversed(range(_ATTEMPTS)):
+                try:
+                    self.report = self._open()
+                    break
+                except (FileNotFoundError, StorageError):
+                    # A writer may have put a snapshot in the place of another between two looks of a reader.
+                    if not read_only or not attempts_left:
                         raise
-                    raise StorageError(f"{self._folder}: cannot open the store: {error}") from error
-                self._restore(self._empty)
-
-    @contextlib.contextmanager
-    def _storage_errors(self, what: str) -> Iterator[None]:
-        """Turn what the system refuses inside into a StorageError."""
-        try:
-            yield
-        except StorageError:
-            raise
-        except OSError as error:
-            raise StorageError(f"{self._folder}: cannot {what}: {error}") from error
+                    self._restore(self._empty)
 
     def _restore(self, states: Mapping[str, bytes]) -> None:
         for name, state in states.items():
             self._module(name).restore(state)
 
     def _open(self) -> OpenReport:
-        self._events: EventStore = SQLiteEvents(self._folder, scope_text(self.scope), *self._options)
+        self._events = EventStore(self._folder, scope_text(self.scope), *self._options)
         try:
             number, states, events = self._events.replay()
             set_aside: dict[int, SetAside] = {}
@@ -1294,7 +1088,7 @@ class MemoryStore:
             if not self._read_only and (forgets or not self._events.is_clean):
                 self._is_forgetting = True
                 with contextlib.suppress(OSError):  # the next change tries again
-                    self._replace_files()
+                    self.snapshot()
         except BaseException:
             self._events.close()
             raise
@@ -1314,12 +1108,18 @@ class MemoryStore:
         for number, kind, payload in events:
             if number in set_aside:
                 continue
-            if kind == _FORGET:
-                try:
+            if kind not in (_EVENT, _FORGET):
+                raise StorageError(f"{self._folder}: expected events of kind 1 or 2, got {kind} at event {number}")
+            try:
+                if kind == _FORGET:
                     selector = Selector(**json.loads(payload))
-                except (TypeError, ValueError, RecursionError) as error:
-                    set_aside[number] = SetAside(number, "", f"nothing can be forgotten by it: {error}")
-                    continue
+                else:
+                    name, event = json.loads(payload)
+                    check_depth("event", event, payload)
+            except (TypeError, ValueError, RecursionError) as error:
+                set_aside[number] = SetAside(number, "", f"it cannot be read: {error}")
+                continue
+            if kind == _FORGET:
                 try:
                     self._remove_in_modules(selector)
                 except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -1327,28 +1127,21 @@ class MemoryStore:
                         f"{self._folder}: event {number} is to forget something, and a module failed: {error!r}"
                     ) from error
                 num_forgets += 1
-            elif kind == _EVENT:
+                continue
+            module = self._module(name)
+            try:
+                module.apply(event)
+            except InvalidInputError:
+                # Refused when it was recorded, too, unless by a version that did not check what it recorded.
                 try:
-                    name, event = json.loads(payload)
-                    check_depth("event", event, payload)
-                except (TypeError, ValueError, RecursionError) as error:
-                    set_aside[number] = SetAside(number, "", f"it cannot be read: {error}")
-                    continue
-                module = self._module(name)
-                try:
-                    module.apply(event)
-                except InvalidInputError:
-                    # Refused when it was recorded, too, unless by a version that did not check what it recorded.
-                    if (reason := _objection(module, event)) is None:
-                        num_rejected += 1
-                    else:
-                        set_aside[number] = SetAside(number, name, reason)
-                except (MemoryError, OSError):
-                    raise
-                except Exception as error:
-                    raise _CannotApply(SetAside(number, name, f"{type(error).__name__}: {error}")) from error
-            else:
-                raise StorageError(f"{self._folder}: expected events of kind 1 or 2, got {kind} at event {number}")
+                    module.check(event)
+                    num_rejected += 1
+                except InvalidInputError as error:
+                    set_aside[number] = SetAside(number, name, str(error))
+            except (MemoryError, OSError):
+                raise
+            except Exception as error:
+                raise _CannotApply(SetAside(number, name, f"{type(error).__name__}: {error}")) from error
         return num_rejected, num_forgets
 
     def _module(self, name: str) -> MemoryModule:
@@ -1361,9 +1154,7 @@ class MemoryStore:
             ) from None
 
     def record(self, module: str, event: Mapping[str, Any]) -> Any:
-        """Put an event on the disk and apply it.
-
-        Returns what the module returns.
+        """Put an event on the disk and apply it; return what the module returns.
 
         What is applied is what JSON makes of the event, as it will be when it is read back: tuples become lists.
 
@@ -1375,78 +1166,49 @@ class MemoryStore:
         target = self._module(module)
         try:
             text = json.dumps([module, event], ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-            payload = text.encode()
-            item = _Item(module, json.loads(text)[1])
+            payload, (_, read) = text.encode(), json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error
-        check_depth(f"event for {module!r}", item.event, text)
-        target.check(item.event)
-        if self._is_forgetting:
-            with self._files_lock, self._lock, self._storage_errors("finish forgetting"):
-                self._settle()
-                self._finish_forgetting()
+        check_depth(f"event for {module!r}", read, text)
+        target.check(read)
+        result = None
         with self._lock:
             self._check()
-            ticket = self._events.append(_EVENT, payload)
-            self._waiting[ticket.number] = item
-        try:
-            self._events.wait(ticket)  # several threads wait for one write and one fsync
-        except BaseException:
-            with self._lock:
-                if self._waiting.get(ticket.number) is item and ticket.number > self._events.acknowledged:
-                    del self._waiting[ticket.number]
-            raise
-        with self._lock:
-            self._apply_through(ticket.number)
-            self._bytes_after += len(payload)
-            if item.error is not None:
-                raise item.error
-            due = self._bytes_after > max(self._snapshot_bytes, self._last_snapshot_bytes)
-            if due:
-                self._bytes_after = 0  # one thread writes it
-        if due:
-            self._snapshot_by_itself()
-        return item.result
-
-    def _snapshot_by_itself(self) -> None:
-        try:
-            self.snapshot()
-        except OSError as error:
-            warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=3)
-
-    def _apply_through(self, sequence: int) -> None:
-        """Apply acknowledged events in order, whichever thread recorded them."""
-        while self._last < sequence:
-            item = self._waiting.pop(self._last + 1, None)
-            if item is None:
-                self._fault = f"event {self._last + 1} was recorded and not applied"
-                raise self._unusable()
+            if self._is_forgetting:
+                self.snapshot()
             try:
-                item.result = self._modules[item.module].apply(item.event)
-            except InvalidInputError as error:
-                item.error = error
-            except BaseException as error:
-                item.error = error
-                self._fault = f"module {item.module!r} failed in the middle of event {self._last + 1}: {error!r}"
-            self._last += 1
+                self._events.append(_EVENT, payload)
+            finally:
+                if self._events.acknowledged > self._last:  # also where Ctrl-C came after the write
+                    self._last += 1
+                    self._bytes_after += len(payload)
+                    result = self._applied(module, read)
+            if self._bytes_after > max(self._snapshot_bytes, self._last_snapshot_bytes):
+                try:
+                    self.snapshot()
+                except OSError as error:
+                    warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=2)
+        return result
+
+    def _applied(self, module: str, event: Any) -> Any:
+        """Return what a module makes of an event that is on the disk."""
+        try:
+            return self._modules[module].apply(event)
+        except InvalidInputError:
+            raise
+        except BaseException as error:
+            self._fault = f"module {module!r} failed in the middle of event {self._last}: {error!r}"
+            raise
 
     def _check(self) -> None:
         if os.getpid() != self._process:
             raise StorageError(
                 f"{self._folder}: opened in process {self._process}, used in {os.getpid()}; open it again after a fork"
             )
+        if not self._fault and self._events.acknowledged > self._last:
+            self._fault = f"event {self._last + 1} was recorded and not applied"
         if self._fault:
-            raise self._unusable()
-
-    def _unusable(self) -> StorageError:
-        return StorageError(f"{self._folder}: {self._fault}; open the store again")
-
-    def _settle(self) -> None:
-        """Write and apply everything enqueued, with the lock held."""
-        self._check()
-        self._events.sync()
-        self._apply_through(self._events.acknowledged)
-        self._check()
+            raise StorageError(f"{self._folder}: {self._fault}; open the store again")
 
     @property
     def last_event(self) -> int:
@@ -1454,57 +1216,42 @@ class MemoryStore:
         return self._last
 
     def snapshot(self) -> pathlib.Path:
-        """Write the states of all modules to a new file; return its path.
-
-        Events can be recorded meanwhile, once the modules have given their states.
+        """Write the states of all modules to a new file, in the place of events; return its path.
 
         Raises:
             StorageError: the disk refused, or the store is read-only or closed; nothing that was recorded is lost.
         """
-        with self._files_lock, self._storage_errors("write a snapshot"):
-            with self._lock:
-                self._settle()
-                self._finish_forgetting()
-                number, states = self._states()
-            return self._write_states(number, states)
-
-    def _states(self) -> tuple[int, dict[str, bytes]]:
-        """Return the number of the last event and the states after it."""
-        self._bytes_after = 0
-        return self._last, {name: module.state() for name, module in self._modules.items()}
-
-    def _write_states(self, number: int, states: dict[str, bytes]) -> pathlib.Path:
-        path = self._events.replace(number, states)
-        self._last_snapshot_bytes = sum(map(len, states.values()))
+        with self._lock, _storage_errors(self._folder, "write a snapshot"):
+            self._check()
+            self._bytes_after = 0
+            if self._is_forgetting:
+                (self._folder / VECTORS_NAME).unlink(missing_ok=True)
+            states = {name: module.state() for name, module in self._modules.items()}
+            path = self._events.replace(states)
+            self._last_snapshot_bytes = sum(map(len, states.values()))
+            self._is_forgetting = False
         return path
 
-    def forget(
-        self,
-        *,
-        user: str | None = None,
-        object: str | None = None,
-        episode: int | None = None,
-        entry: str | None = None,
-        everything: bool | None = None,
-    ) -> Receipt:
+    def forget(self, **what: Any) -> Receipt:
         """Remove what one selector names from all modules and files.
 
         When it returns, the files of the store hold one new snapshot and no event. What was read from the store
         before, and copies of its files, are the caller's; so is what the disk keeps of deleted files.
+
+        Args:
+            what: one field of a `Selector`.
 
         Raises:
             InvalidInputError: not exactly one of them is given, or one that names nothing.
             StorageError: the disk refused; if the message does not say "not recorded", the next change finishes it, or
                 opening the store.
         """
-        selector = Selector(user, object, episode, entry, everything)
-        with self._files_lock, self._lock, self._storage_errors("forget"):
-            self._settle()
-            self._finish_forgetting()
-            given = dataclasses.asdict(selector).items()
-            fields = {name: value for name, value in given if name not in ("entry", "everything") or value}
-            payload = json.dumps(fields).encode()
-            self._events.wait(self._events.append(_FORGET, payload))
+        selector = Selector(**what)
+        with self._lock, _storage_errors(self._folder, "forget"):
+            self._check()
+            if self._is_forgetting:
+                self.snapshot()
+            self._events.append(_FORGET, json.dumps({selector.kind: selector.value}).encode())
             self._events.sync()  # whatever the policy: from here on it will be finished
             self._last += 1
             try:
@@ -1513,7 +1260,7 @@ class MemoryStore:
                 self._fault = f"forgetting was not finished: {error!r}"
                 raise
             self._is_forgetting = True
-            self._replace_files()
+            self.snapshot()
         scope = dataclasses.asdict(self.scope).items()
         named = tuple(field for field, name in scope if selector.is_name(name) or selector.in_text(name))
         return Receipt(selector, self._last, removed, named)
@@ -1521,20 +1268,11 @@ class MemoryStore:
     def _remove_in_modules(self, selector: Selector) -> dict[str, dict[str, int]]:
         return {name: module.remove(selector) for name, module in self._modules.items()}
 
-    def _replace_files(self) -> None:
-        (self._folder / VECTORS_NAME).unlink(missing_ok=True)
-        self._write_states(*self._states())
-        self._is_forgetting = False
-
-    def _finish_forgetting(self) -> None:
-        """Replace the files if a forget could not."""
-        if self._is_forgetting:
-            self._replace_files()
-
     def close(self) -> None:
         """Let go of the folder; recording raises StorageError from now on."""
         if os.getpid() == self._process:
-            self._events.close()
+            with self._lock:
+                self._events.close()
 
     def __enter__(self) -> MemoryStore:
         return self
@@ -1554,12 +1292,3 @@ def _checked_modules(modules: Any) -> dict[str, MemoryModule]:
                 f"modules[{name!r}]: expected a MemoryModule, got {shown(module)}; it lacks {missing or 'an instance'}"
             )
     return dict(modules)
-
-
-def _objection(module: MemoryModule, event: Any) -> str | None:
-    """Return why no state lets the module apply the event; None otherwise."""
-    try:
-        module.check(event)
-    except InvalidInputError as error:
-        return str(error)
-    return None

@@ -4,7 +4,6 @@ a log that ends too early says so."""
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 
@@ -14,16 +13,13 @@ from hypothesis import strategies as st
 
 from embodied_mem.errors import EmbodiedMemError, InvalidInputError, StorageError
 from embodied_mem.memory import (
-    DurableGraph,
-    GraphModule,
     LifelongMemory,
     MemoryStore,
     Scope,
-    Triple,
 )
 from embodied_mem.memory.graph import scope_text
 from embodied_mem.memory.lifelong import replay
-from embodied_mem.memory.store import SQLiteEvents
+from embodied_mem.memory.store import EventStore
 from experiments.attacks.notes_module import Notes
 
 EVENT, FORGET = 1, 2
@@ -89,9 +85,9 @@ def test_any_text_can_be_remembered_and_replayed(memory_folders, turns, place):
 
 def recorded(folder, *records) -> None:
     """Make a folder with these (kind, payload) in its log, as a version that checked nothing would."""
-    events = SQLiteEvents(folder, scope_text(Scope()), "never", 100, False, False)
+    events = EventStore(folder, scope_text(Scope()), "never", False, False)
     for kind, payload in records:
-        events.wait(events.append(kind, json.dumps(payload).encode()))
+        events.append(kind, json.dumps(payload).encode())
     events.close()
 
 
@@ -211,22 +207,10 @@ def test_place_of_the_running_episode_goes_with_it(tmp_path):
 
 def test_the_receipt_says_where_the_name_stays(tmp_path):
     scope = Scope(user="Zoe\u0308", environment="house of zo\u00eb")
-    module = GraphModule()
-    with MemoryStore(tmp_path, {"graph": module}, scope=scope) as store:
+    with MemoryStore(tmp_path, {"notes": Notes()}, scope=scope) as store:
         assert store.forget(object="mug").named_in_scope == ()
         assert store.forget(user="Zo\u00eb").named_in_scope == ("user",)
         assert store.forget(object="zo\u00eb").named_in_scope == ("user", "environment")
-
-
-def test_the_graph_forgets_a_name_in_every_form(tmp_path):
-    module = GraphModule()
-    with MemoryStore(tmp_path, {"graph": module}, fsync="never") as store:
-        graph = DurableGraph(store, module)
-        graph.update([Triple("cafe\u0301", "near", "Park", 1, 1), Triple("CAF\u00c9", "is", "open", 1, 1)])
-        assert store.forget(object="caf\u00e9").removed["graph"]["facts"] == 2
-        assert store.forget(user="park").removed["graph"]["nodes"] == 0  # it went with its last fact
-    raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert re.search(b"caf|park", raw, re.IGNORECASE) is None
 
 
 # A log that ends too early.

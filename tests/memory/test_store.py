@@ -15,31 +15,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
-from typing import ClassVar
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError, MissingDependencyError, StorageError
-from embodied_mem.memory import (
-    HOUSEHOLD_RULES,
-    DurableGraph,
-    GraphModule,
-    KnowledgeGraph,
-    LifelongMemory,
-    MemoryStore,
-    NewFact,
-    NewNode,
-    Scope,
-    Triple,
-    VectorIndex,
-)
+from embodied_mem.memory import LifelongMemory, MemoryStore, Scope
 from embodied_mem.memory.arguments import MAX_DEPTH
-from embodied_mem.memory.store import Event, EventStore, SQLiteEvents, Ticket, write_snapshot
+from embodied_mem.memory.store import write_snapshot
 from embodied_mem.native import part
 from experiments.attacks.notes_module import Notes
 from experiments.attacks.planted import preloaded
@@ -58,29 +43,13 @@ def holds(folder: Path, text: str) -> list[str]:
     return sorted(p.name for p in folder.rglob("*") if p.is_file() and any(n in p.read_bytes() for n in needles))
 
 
-triples = st.lists(
-    st.builds(
-        Triple,
-        st.sampled_from(["apple", "mug", "agent", "Küche"]),
-        st.sampled_from(["in", "on", "holds", "is"]),
-        st.sampled_from(["fridge", "table", "mug", "open", "closed"]),
-        st.integers(0, 20),
-        st.none() | st.integers(0, 3),
-        st.sampled_from(["", "object"]),
-        object_type=st.just(""),
-        subject_candidates=st.just(()),
-        object_candidates=st.just(()),
-    ),
-    max_size=4,
-)
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("update"), triples),
-        st.tuples(st.just("observe"), triples),
-        st.tuples(st.just("node"), st.sampled_from(["apple", "mug", "ann"])),
-        st.tuples(st.just("fact"), st.integers(0, 6)),
-        st.tuples(st.just("forget"), st.integers(0, 3)),
-        st.tuples(st.just("forget object"), st.sampled_from(["apple", "ann"])),
+        st.tuples(
+            st.just("record"), st.fixed_dictionaries({"user": st.sampled_from(["ann", "ben"]), "text": st.text()})
+        ),
+        st.tuples(st.just("refused"), st.none()),
+        st.tuples(st.just("forget"), st.sampled_from(["ann", "ben"])),
         st.tuples(st.sampled_from(["snapshot", "reopen"]), st.none()),
     ),
     max_size=14,
@@ -90,55 +59,28 @@ steps = st.lists(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_reopened_equals_straight(memory_folders, steps):
-    """Any events, snapshots, forgets and restarts leave the graph that the same calls make without a store."""
-    folder = memory_folders()
-    straight = KnowledgeGraph(rules=HOUSEHOLD_RULES)
-
-    def reopen():
-        module = GraphModule()
-        store = MemoryStore(folder, {"graph": module}, fsync="never")
-        return store, DurableGraph(store, module, rules=HOUSEHOLD_RULES)
-
-    store, graph = reopen()
-    for now, (what, argument) in enumerate(steps):
-        if what == "update":
-            assert graph.update(argument, extract=False) == straight.update(argument, extract=False)
-        elif what == "observe":
-            graph.observe(argument)
-            straight.observe(argument)
-        elif what == "node":
-            node = [NewNode(argument, "", {"seen": str(now)}, now)]
-            assert graph.apply(node) == straight.apply(node)
-        elif what == "fact":  # often of a node that does not exist or was forgotten
-            calls = [lambda g, n=argument: g.apply(add=[NewFact(n, "near", 0, 1)])] * 2
-            got = []
-            for call, one in zip(calls, (graph, straight)):
-                try:
-                    got.append(call(one))
-                except InvalidInputError as error:
-                    got.append(str(error))
-            assert got[0] == got[1]
+    """Any events, snapshots, forgets and restarts leave what the same calls make without a store."""
+    folder, straight = memory_folders(), Notes()
+    store, notes = open_notes(folder)
+    for what, argument in steps:
+        if what == "record":
+            assert store.record("notes", argument) == straight.apply(argument)
+        elif what == "refused":
+            with pytest.raises(InvalidInputError, match="expected another one"):
+                store.record("notes", {"text": "refuse"})
         elif what == "forget":
-            receipt = store.forget(episode=argument)
-            gone = straight.forget(sources=[argument])
-            assert receipt.removed["graph"]["facts"] == len(gone.erased)
-        elif what == "forget object":
-            store.forget(object=argument)
-            with straight.snapshot() as view:
-                node = view.find(argument)
-            straight.forget([] if node is None else [node])
+            receipt = store.forget(user=argument)
+            assert receipt.removed["notes"] == straight.remove(receipt.selector)
         elif what == "snapshot":
             store.snapshot()
         else:
             store.close()
-            store, graph = reopen()
+            store, notes = open_notes(folder)
             assert not store.report.damage
-        assert graph.graph.to_bytes() == straight.to_bytes()
+        assert notes.rows == straight.rows
     store.close()
-    reader, module = None, GraphModule()
-    reader = MemoryStore(folder, {"graph": module}, read_only=True)
-    assert module.graph.to_bytes() == straight.to_bytes()
-    assert module.graph.rules == HOUSEHOLD_RULES
+    reader, notes = open_notes(folder, read_only=True)
+    assert notes.rows == straight.rows
     reader.close()
 
 
@@ -354,28 +296,22 @@ def test_refused_and_failing_events(tmp_path):
     ],
 )
 def test_what_is_forgotten_is_in_no_file(tmp_path, selector, secret):
-    notes, module = Notes(), GraphModule()
-    store = MemoryStore(tmp_path, {"notes": notes, "graph": module}, fsync="never")
-    graph = DurableGraph(store, module, rules=HOUSEHOLD_RULES)
-    episode = 77 if "episode" in selector else 5
+    store, _ = open_notes(tmp_path)
     for i in range(6):
         row = {name: value for name, value in selector.items()} | {"text": f"{secret} and {i}"}
         store.record("notes", row if i % 2 else {"text": f"kept {i}", "user": "ben"})
-        graph.update([Triple(secret, "near", f"kept {i}", i, episode), Triple(f"kept {i}", "in", "house", i, 6)])
         if i == 3:
             store.snapshot()
-    graph.apply([NewNode(secret if "episode" not in selector else "other", attributes={"colour": "red"})])
     assert any(name.startswith("snapshot") for name in holds(tmp_path, secret))  # first: it is there
     assert any(name.startswith("memory.db") for name in holds(tmp_path, secret))
     receipt = store.forget(**selector)
     assert holds(tmp_path, secret) == []
-    assert receipt.removed == {"notes": {"notes": 3}, "graph": receipt.removed["graph"]}
-    assert receipt.removed["graph"]["facts"] == 6
-    assert len(holds(tmp_path, "kept 5")) == 1
+    assert receipt.removed == {"notes": {"notes": 3}}
+    assert len(holds(tmp_path, "kept 4")) == 1
     store.record("notes", {"text": "after"})
     store.close()
     assert holds(tmp_path, secret) == []
-    again = MemoryStore(tmp_path, {"notes": (other := Notes()), "graph": GraphModule()})
+    again, other = open_notes(tmp_path)
     assert not again.report.forget_pending
     assert [row[3] for row in other.rows] == ["kept 0", "kept 2", "kept 4", "after"]
     with pytest.raises(InvalidInputError, match="expected one of user, object and episode"):
@@ -385,24 +321,17 @@ def test_what_is_forgotten_is_in_no_file(tmp_path, selector, secret):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_large_events_are_forgotten_in_every_page(memory_folders, seed):
-    """Events over several pages, moved by snapshots that leave later events, and by events that take freed pages."""
+    """Events over several pages, and in pages that snapshots freed."""
     rng, folder = random.Random(seed), memory_folders()
     store, notes = open_notes(folder, snapshot_bytes=1 << 30)
-    replace = store._events.replace
-
-    def late(number, states):  # events that were recorded while the states were written
-        for _ in range(rng.randrange(4)):
-            store.record("notes", {"user": "ann", "text": "secret " * rng.randrange(1, 2000)})
-        return replace(number, states)
-
     for _ in range(6):
         for _ in range(rng.randrange(1, 30)):
             user = rng.choice(["ann", "ben"])
             text = "secret " if user == "ann" else "open "
             store.record("notes", {"user": user, "text": text * rng.randrange(1, rng.choice([5, 300, 3000]))})
-        store._events.replace = late
         store.snapshot()
-        store._events.replace = replace
+        for _ in range(rng.randrange(1, 4)):
+            store.record("notes", {"user": "ann", "text": "secret " * rng.randrange(1, 2000)})
     expected = [row for row in notes.rows if row[0] == "ben"]
     assert len(holds(folder, "secret ")) >= 1
     store.forget(user="ann")
@@ -623,42 +552,6 @@ def test_a_full_disk(tmp_path):
         subprocess.run(["umount", "-l", tmp_path], check=True)
 
 
-def test_vectors_of_a_graph_are_kept(tmp_path):
-    """Names that mean the same are linked alike, whether from the log or from a snapshot; forgotten vectors go."""
-
-    def opened():
-        module = GraphModule(index=VectorIndex(4), theta=0.9)
-        return MemoryStore(tmp_path, {"graph": module}, fsync="never"), module
-
-    store, module = opened()
-    graph = DurableGraph(store, module)
-    secret = np.array([0.125, 0.25, 0.5, 0.75], np.float32)
-    graph.update(
-        [Triple("sofa", "near", "door", 1)], vectors={"sofa": [1, 0, 0, 0], "door": secret, "lamp": [0, 1, 0, 0]}
-    )
-    for how in ("log", "snapshot"):
-        expected = module.graph.to_bytes(), module.graph.index.ids.tolist()
-        if how == "snapshot":
-            store.snapshot()
-        store.close()
-        store, module = opened()
-        graph = DurableGraph(store, module)
-        assert (module.graph.to_bytes(), module.graph.index.ids.tolist()) == expected
-        assert store.report.snapshot == (0 if how == "log" else store.last_event)
-        couch = graph.update([Triple(f"couch {how}", "near", "door", 2)], vectors={f"couch {how}": [0.9, 0.1, 0, 0]})
-        assert couch.similar_nodes == [0]
-    kept = module.graph.index.vector(1)
-    assert any(kept.tobytes() in path.read_bytes() for path in tmp_path.iterdir())
-    store.forget(object="door")
-    assert 1 not in module.graph.index
-    assert not any(kept.tobytes() in path.read_bytes() for path in tmp_path.iterdir())
-    store.close()
-    with pytest.raises(InvalidInputError, match="expected a graph with no vector index"):
-        MemoryStore(tmp_path, {"graph": GraphModule()}, fsync="never")
-    with pytest.raises(InvalidInputError, match=r"expected an index like .*dim=3"):
-        MemoryStore(tmp_path, {"graph": GraphModule(index=VectorIndex(3))}, fsync="never")
-
-
 def test_only_what_killed_writers_of_the_store_left_is_removed(tmp_path):
     ours = (
         ".snapshot-0000000000000001.bin.0123456789abcdef.partial",
@@ -702,33 +595,6 @@ def test_a_forget_waits_for_a_reader_and_is_finished_by_the_next_change(tmp_path
     store.close()
 
 
-def test_threads_share_syncs(tmp_path, monkeypatch):
-    """Many threads that record at once need far fewer transactions than events; each is there when its call returns."""
-    transactions, write = [], SQLiteEvents._write
-
-    def slow(events_store, events):
-        time.sleep(0.01)  # a disk
-        transactions.append(len(events))
-        return write(events_store, events)
-
-    monkeypatch.setattr(SQLiteEvents, "_write", slow)
-    store, _ = open_notes(tmp_path, fsync="always")
-
-    def record(name):
-        for i in range(10):
-            store.record("notes", {"text": f"{name} {i}"})
-            assert store._events.acknowledged >= i
-
-    threads = [threading.Thread(target=record, args=(name,)) for name in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(transactions) == 80
-    assert len(transactions) <= 40
-    store.close()
-
-
 @pytest.mark.parametrize(("fsync", "expected"), [("always", 5), ("interval", 1), ("never", 0)])
 def test_fsync_is_called_as_the_policy_says(tmp_path, fsync, expected):
     """Counted by the system: a kill cannot show an fsync that is not there."""
@@ -746,51 +612,3 @@ def test_fsync_is_called_as_the_policy_says(tmp_path, fsync, expected):
     got = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment)
     assert got.returncode == 0, got.stderr
     assert expected <= int(got.stdout) <= expected * 2
-
-
-class DictionaryEvents(EventStore):
-    """Another engine, as a server would be one: a dictionary that outlives its clients."""
-
-    kept: ClassVar[dict] = {}
-
-    def __init__(self, folder, scope, *_):
-        self.own = self.kept.setdefault(scope, {"number": 0, "states": {}, "events": []})
-        self.damage, self.is_clean = [], True
-        self.acknowledged = self.own["number"] + len(self.own["events"])
-
-    def replay(self):
-        return self.own["number"], dict(self.own["states"]), list(self.own["events"])
-
-    def append(self, kind, payload):
-        self.acknowledged += 1
-        self.own["events"].append(Event(self.acknowledged, kind, payload))
-        return Ticket(self.acknowledged, None)
-
-    def wait(self, ticket):
-        pass
-
-    def sync(self):
-        pass
-
-    def replace(self, number, states):
-        self.own |= {"number": number, "states": dict(states)}
-        self.own["events"] = [event for event in self.own["events"] if event.number > number]
-        return Path("nowhere")
-
-    def close(self):
-        pass
-
-
-def test_another_engine_keeps_a_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("embodied_mem.memory.store.SQLiteEvents", DictionaryEvents)
-    store, _ = open_notes(tmp_path)
-    for i in range(5):
-        store.record("notes", {"text": f"note {i}", "user": "ann" if i % 2 else "ben"})
-    store.snapshot()
-    store.record("notes", {"text": "note 5", "user": "ann"})
-    assert store.forget(user="ann").removed == {"notes": {"notes": 3}}
-    store.record("notes", {"text": "after"})
-    store.close()
-    _, notes = open_notes(tmp_path)
-    assert [row[3] for row in notes.rows] == ["note 0", "note 2", "note 4", "after"]
-    assert "ann" not in str(DictionaryEvents.kept)

@@ -17,9 +17,7 @@ from embodied_mem.memory import (
     ChatResolver,
     ChatWriter,
     ConflictReview,
-    DurableGraph,
     EpisodicMemory,
-    GraphModule,
     KnowledgeGraph,
     LexicalEmbedder,
     LifelongMemory,
@@ -38,6 +36,7 @@ from embodied_mem.memory import (
 )
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.types import Episode, Step
+from experiments.attacks.notes_module import Notes
 
 
 def deep(levels, is_list):
@@ -100,16 +99,8 @@ def graph() -> KnowledgeGraph:
     return made
 
 
-def durable() -> DurableGraph:
-    module = GraphModule()
-    store = MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"graph": module}, fsync="never")
-    made = DurableGraph(store, module)
-    made.update([Triple("mug", "in", "desk", 1, 1)])
-    return made
-
-
 def store() -> MemoryStore:
-    return MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"graph": GraphModule()}, fsync="never")
+    return MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"notes": Notes()}, fsync="never")
 
 
 def bank() -> MemoryBank:
@@ -137,7 +128,7 @@ def spatial() -> SpatialMemory:
 
 
 FOLDER = None
-UPDATE = {"triples": [Triple("mug", "on", "desk", 2)], "vectors": None, "hops": 1, "direction": "in", "max_nodes": 9}
+UPDATE = {"triples": [Triple("mug", "on", "desk", 2)], "hops": 1, "direction": "in", "max_nodes": 9}
 UPDATE["extract"] = True
 APPLY = {"nodes": [("cup", "", {}, None)], "invalidate": [], "add": [(0, "near", 1)]}
 KHOP = {"sources": [0], "hops": 1, "direction": "in", "max_nodes": 9}
@@ -227,11 +218,9 @@ CALLS = [
     (UserProfile, "restore", {"data": b""}),
     (profile, "retrieve", RETRIEVE | {"subtype": None}),
     (profile, "edges", {"ended": True}),
-    (KnowledgeGraph, None, {"scope": None, "rules": (), "buffer_capacity": 4, "index": None, "theta": 0.5}),
-    (KnowledgeGraph.from_bytes, None, {"data": b"", "scope": None, "index": None, "theta": 0.5}),
+    (KnowledgeGraph, None, {"scope": None, "rules": ()}),
+    (KnowledgeGraph.from_bytes, None, {"data": b"", "scope": None}),
     (graph, "update", UPDATE),
-    (graph, "observe", {"triples": UPDATE["triples"], "vectors": None}),
-    (graph, "integrate", {"hops": 1, "direction": "in", "max_nodes": 9}),
     (graph, "apply", APPLY),
     (graph, "khop", KHOP),
     (graph, "forget", {"nodes": [0], "sources": [1]}),
@@ -245,41 +234,14 @@ CALLS = [
         for name in ("node", "fact", "has_node", "has_fact")
     ),
     (lambda: graph().snapshot(), "name", {"node": 0}),
-    (GraphModule, None, {"buffer_capacity": 4, "index": None, "theta": 0.5}),
-    (GraphModule, "apply", {"event": {}}),
-    (GraphModule, "restore", {"state": b""}),
-    (
-        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
-        None,
-        {"rules": ()},
-    ),
-    (
-        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
-        None,
-        {"store": 1},
-    ),
-    (
-        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
-        None,
-        {"module": 1},
-    ),
-    (
-        lambda **given: DurableGraph(**{"store": (s := store()), "module": s._modules["graph"]} | given),
-        None,
-        {"name": "graph", "rules": HOUSEHOLD_RULES},
-    ),
-    (durable, "update", UPDATE),
-    (durable, "observe", {"triples": UPDATE["triples"], "vectors": None}),
-    (durable, "integrate", {"hops": 1, "direction": "in", "max_nodes": 9}),
-    (durable, "apply", APPLY),
     (
         MemoryStore,
         None,
-        {"directory": "FOLDER", "modules": {}, "scope": None, "fsync": "never", "fsync_interval_ms": 5},
+        {"directory": "FOLDER", "modules": {}, "scope": None, "fsync": "never"},
     ),
     (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "snapshot_bytes": 100}),
     (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "read_only": False, "repair": False}),
-    (store, "record", {"module": "graph", "event": {}}),
+    (store, "record", {"module": "notes", "event": {}}),
     (store, "forget", {"episode": 3}),
     (store, "forget", {"object": "mug"}),
     (MemoryBank, None, {"embedder": None, "context_weight": 1.0, "object_weight": 1.0, "task_key": str}),

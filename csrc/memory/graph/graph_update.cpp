@@ -10,7 +10,6 @@
 #include "memory/graph/graph_checks.h"
 #include "memory/graph/graph_records.h"
 #include "memory/graph/node_class.h"
-#include "memory/graph/similar_nodes.h"
 
 namespace embodied_mem {
 namespace {
@@ -117,41 +116,20 @@ class Merge {
 std::string At(std::size_t triple, const char* field) { return "triples[" + std::to_string(triple) + "]." + field; }
 
 // `end` of triple number `triple`.
-void CheckMention(const Mention& mention, const GraphBatch& batch, std::size_t triple, const char* end) {
+void CheckMention(const Mention& mention, std::size_t triple, const char* end) {
   if (!IsName(mention.name)) CheckName(mention.name, At(triple, end) + ".name");
   if (!mention.type.empty() && !IsName(mention.type)) CheckName(mention.type, At(triple, end) + ".type");
-  for (std::size_t i = 0; i < mention.candidates.size(); ++i) {
-    const std::string place = At(triple, end) + ".candidates[" + std::to_string(i) + "]";
-    CheckNode(mention.candidates[i], batch.state().num_nodes, place);
-    if (batch.node(mention.candidates[i]).name.empty()) ThrowForgotten(mention.candidates[i], place);
-  }
 }
 
-NodeId Link(const Mention& mention, SimilarNodes* similar, GraphBatch* batch, UpdateResult* result) {
+NodeId Link(const Mention& mention, GraphBatch* batch, UpdateResult* result) {
   const NodeId exact = batch->FindNode(mention.name);
-  if (exact != kNoNode) {  // its type stays, if it has one
-    if (!mention.type.empty() && batch->node(exact).type == kNoType)
-      batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, exact);
-    if (similar != nullptr) similar->Note(mention.name, exact);
-    return exact;
+  if (exact == kNoNode) {
+    result->new_nodes.push_back(static_cast<NodeId>(batch->state().num_nodes));
+    return batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, kNoNode);
   }
-  const auto linked = [&](NodeId node) {
-    std::vector<NodeId>& known = result->similar_nodes;
-    if (std::find(known.begin(), known.end(), node) == known.end()) known.push_back(node);
-    return node;
-  };
-  for (const NodeId candidate : mention.candidates) {
-    const TypeId known = batch->node(candidate).type;
-    if (!mention.type.empty() && known != kNoType && batch->state().vocabulary->types->words[known] != mention.type)
-      continue;
-    return linked(candidate);
-  }
-  const NodeId found = similar == nullptr ? kNoNode : similar->Find(mention, *batch);
-  if (found != kNoNode) return linked(found);
-  result->new_nodes.push_back(static_cast<NodeId>(batch->state().num_nodes));
-  const NodeId made = batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, kNoNode);
-  if (similar != nullptr) similar->Note(mention.name, made);
-  return made;
+  if (!mention.type.empty() && batch->node(exact).type == kNoType)  // its type stays, if it has one
+    batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, exact);
+  return exact;
 }
 
 }  // namespace
@@ -159,9 +137,9 @@ NodeId Link(const Mention& mention, SimilarNodes* similar, GraphBatch* batch, Up
 Triple ClassedTriple(std::string_view subject, std::string_view relation, std::string_view object,
                      std::int64_t valid_at, std::int64_t source, std::string_view state) {
   const std::string_view object_class = relation == state ? std::string_view() : ClassOf(object);
-  return {{std::string(subject), std::string(ClassOf(subject)), {}},
+  return {{std::string(subject), std::string(ClassOf(subject))},
           std::string(relation),
-          {std::string(object), std::string(object_class), {}},
+          {std::string(object), std::string(object_class)},
           valid_at,
           source};
 }
@@ -173,14 +151,13 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
   result->subgraph = std::move(room);
   {
     GraphBatch batch(this);
-    const std::size_t num_nodes = batch.state().num_nodes;
-    CheckRoom(num_nodes, 2 * triples.size(), "nodes");
+    CheckRoom(batch.state().num_nodes, 2 * triples.size(), "nodes");
     CheckRoom(batch.state().num_facts, triples.size(), "facts");
     std::vector<RelationId> relations;
     for (std::size_t i = 0; i < triples.size(); ++i) {
       const Triple& triple = triples[i];
-      CheckMention(triple.subject, batch, i, "subject");
-      CheckMention(triple.object, batch, i, "object");
+      CheckMention(triple.subject, i, "subject");
+      CheckMention(triple.object, i, "object");
       if (!IsName(triple.relation)) CheckName(triple.relation, At(i, "relation"));
       if (triple.valid_at == kStillValid)
         throw InvalidInputError(At(i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
@@ -192,22 +169,14 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
     }
     CheckKHop(options.khop, batch.state().vocabulary->relations->words.size());
 
-    std::optional<SimilarNodes> similar;
-    if (options.vectors.index != nullptr && !options.vectors.names.empty()) {
-      similar.emplace(options.vectors, triples, batch);
-      similar->Begin(num_nodes, 2 * triples.size());
-    }
-    SimilarNodes* const search = similar ? &*similar : nullptr;
     Merge merge(&batch, result);
     for (std::size_t i = 0; i < triples.size(); ++i) {
-      result->subjects.push_back(Link(triples[i].subject, search, &batch, result));
-      result->objects.push_back(Link(triples[i].object, search, &batch, result));
+      result->subjects.push_back(Link(triples[i].subject, &batch, result));
+      result->objects.push_back(Link(triples[i].object, &batch, result));
       result->facts.push_back(
           merge.Put(result->subjects[i], relations[i], result->objects[i], triples[i].valid_at, triples[i].source));
     }
-    if (search != nullptr) search->Add();
     batch.Commit();
-    if (search != nullptr) search->Keep();
   }
   if (!options.extract) {
     result->subgraph.Clear();

@@ -1,11 +1,9 @@
 // Algorithm 1 of RoboMemory (retrieval-based incremental update) by rules, in one call:
 //
-// 1. link each entity: a node of exactly this name, else the first candidate the caller's vector search found above its
-//    threshold, or that the search of `NamedVectors` finds, whose type does not contradict, else a new node;
+// 1. link each entity: a node of exactly this name, else a new node (names that mean the same are the caller's);
 // 2. merge: a fact that is current already gets a source; a new one first ends those it is in conflict with by the
 //    graph's ConflictRules;
-// 3. add the vectors of the new nodes to the index;
-// 4. extract the K-hop subgraph around the linked entities.
+// 3. extract the K-hop subgraph around the linked entities.
 //
 // Deviation from the paper's order: the subgraph is taken after the merge, so that it shows the result. Rules compare a
 // fact only with facts of its own two nodes, which any K >= 1 contains, so the order does not change what is found.
@@ -26,8 +24,7 @@
 namespace embodied_mem {
 
 struct Mention {
-  std::string name, type;          // type may be empty: unknown
-  std::vector<NodeId> candidates;  // similar nodes above the threshold, best first
+  std::string name, type;  // type may be empty: unknown
 };
 
 struct Triple {
@@ -43,23 +40,9 @@ struct Triple {
 Triple ClassedTriple(std::string_view subject, std::string_view relation, std::string_view object,
                      std::int64_t valid_at, std::int64_t source, std::string_view state);
 
-class VectorIndex;
-
-// What names without a node are linked by: vectors of names, and an index of the nodes' vectors by node id. The search
-// sees what the same batch made before, too, so a batch does what its triples would do one by one. A node that is linked
-// by its name and has no vector in the index gets one. Whatever throws, the index is as it was.
-struct NamedVectors {
-  VectorIndex* index = nullptr;  // null: no search
-  float theta = 0.9F;            // scores above it are links
-  std::vector<std::string> names;
-  const float* rows = nullptr;  // float[names][dim]
-  std::size_t num_threads = 1;  // at most, of the search
-};
-
 struct UpdateOptions {
   bool extract = true;
   KHopOptions khop;
-  NamedVectors vectors = {};
 };
 
 struct UpdateResult {
@@ -68,9 +51,9 @@ struct UpdateResult {
     FactId by;         // the new fact that it is in conflict with
     std::size_t rule;  // in the graph's rules
   };
-  std::vector<NodeId> subjects, objects;         // of each triple
-  std::vector<FactId> facts;                     // of each triple
-  std::vector<NodeId> new_nodes, similar_nodes;  // made; linked by a candidate
+  std::vector<NodeId> subjects, objects;  // of each triple
+  std::vector<FactId> facts;              // of each triple
+  std::vector<NodeId> new_nodes;
   std::vector<FactId> added, repeated;
   std::vector<Ended> ended;
   Subgraph subgraph;

@@ -149,52 +149,10 @@ void VectorIndex::Add(const VectorId* ids, const float* rows, std::size_t count,
   std::vector<float> scales(count);
   for (std::size_t i = 0; i < count; ++i) scales[i] = Scale(rows + i * options_.dim, i, "vectors");
   const WriteLock lock(*this);
-  CheckRoom(count);
-  AddAlone(ids, rows, scales, num_threads);
-}
-
-void VectorIndex::CheckRoom(std::size_t count) const {
   if (count > kMaxSize - std::min(kMaxSize, store_->size() + store_->num_removed()))
     throw InvalidInputError("vectors: expected at most " + std::to_string(kMaxSize) + " in an index");
-}
-
-// With the write lock held.
-void VectorIndex::AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales,
-                           std::size_t num_threads) {
-  if (!options_.kind && kind_ == IndexKind::kExact && store_->size() + scales.size() > kAutoLimit) ToHnsw(num_threads);
-  store_->Add({ids, rows, scales.data(), scales.size()}, num_threads);
-}
-
-void VectorIndex::Normalise(const float* rows, std::size_t count, float* out) const {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float* row = rows + i * options_.dim;
-    const float scale = Scale(row, i, "vectors");
-    for (std::size_t d = 0; d < options_.dim; ++d) out[i * options_.dim + d] = row[d] * scale;
-  }
-}
-
-VectorIndex::Addition::Addition(VectorIndex* index, std::size_t count)
-    : index_(*index), lock_(std::make_unique<WriteLock>(*index)) {
-  index_.CheckRoom(count);
-}
-
-VectorIndex::Addition::~Addition() {
-  // Without an allocation as far as here, since the want of memory may be why.
-  const auto missing = [this](VectorId id) { return !index_.store_->Contains(id); };
-  added_.erase(std::remove_if(added_.begin(), added_.end(), missing), added_.end());
-  try {
-    index_.store_->Remove(added_, 1);
-  } catch (const std::bad_alloc&) {  // an HNSW graph that could not be compacted; they are out of all answers
-  }
-}
-
-bool VectorIndex::Addition::Contains(VectorId id) const { return index_.store_->Contains(id); }
-
-void VectorIndex::Addition::Add(std::vector<VectorId> ids, const float* rows) {
-  std::vector<float> scales(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) scales[i] = index_.Scale(rows + i * index_.options_.dim, i, "vectors");
-  added_ = std::move(ids);
-  index_.AddAlone(added_.data(), rows, scales, 1);
+  if (!options_.kind && kind_ == IndexKind::kExact && store_->size() + count > kAutoLimit) ToHnsw(num_threads);
+  store_->Add({ids, rows, scales.data(), count}, num_threads);
 }
 
 void VectorIndex::ToHnsw(std::size_t num_threads) {

@@ -56,13 +56,6 @@ class VectorIndex {
   void Search(const float* queries, std::size_t count, const SearchOptions& options, Neighbour* out) const;
   static std::size_t DefaultEfSearch(std::size_t k, std::size_t size);
 
-  // Rows as they would be kept, to out[count][dim]. Throws InvalidInputError for one that Add would refuse.
-  void Normalise(const float* rows, std::size_t count, float* out) const;
-
-  // Additions that are part of something larger: while it lives nobody else is in the index, and what it added is taken
-  // out again unless Keep was called. `index` is not used otherwise by the same thread meanwhile.
-  class Addition;
-
   // Writes the file whole or not at all; removed vectors are not in it.
   void Save(const std::string& path, std::size_t num_threads);
   // Throws StorageError for a file that is not whole or not ours.
@@ -74,8 +67,6 @@ class VectorIndex {
 
   void InChild();
   void CheckWhole() const;
-  void CheckRoom(std::size_t count) const;
-  void AddAlone(const VectorId* ids, const float* rows, const std::vector<float>& scales, std::size_t num_threads);
   float Scale(const float* row, std::size_t i, const char* what) const;
   std::unique_ptr<VectorStore> MakeStore(IndexKind kind) const;
   void ToHnsw(std::size_t num_threads);
@@ -87,25 +78,6 @@ class VectorIndex {
   mutable std::shared_mutex mutex_;
   bool torn_ = false;  // a writer was in it when this process was forked
   ForkHook hook_;
-};
-
-class VectorIndex::Addition {
- public:
-  // Throws InvalidInputError if there is no room for `count` more.
-  Addition(VectorIndex* index, std::size_t count);
-  ~Addition();
-  Addition(const Addition&) = delete;
-  Addition& operator=(const Addition&) = delete;
-
-  bool Contains(VectorId id) const;
-  // New ids, different. Once.
-  void Add(std::vector<VectorId> ids, const float* rows);
-  void Keep() { added_.clear(); }
-
- private:
-  VectorIndex& index_;
-  std::unique_ptr<WriteLock> lock_;
-  std::vector<VectorId> added_;
 };
 
 }  // namespace embodied_mem

@@ -156,24 +156,6 @@ def test_what_the_reports_say():
         now.find("apple")
 
 
-def test_entities_are_linked_by_name_then_by_candidate_of_no_other_type():
-    graph = KnowledgeGraph()
-    mug, cup, table = graph.apply([NewNode("mug", "object"), NewNode("cup"), NewNode("table", "place")]).nodes
-    change = graph.update(
-        [
-            Triple("mug", "on", "table"),
-            Triple("red mug", "on", "desk", subject_type="object", subject_candidates=[table, mug]),
-            Triple("beaker", "on", "desk", subject_type="object", subject_candidates=[table, cup]),
-            Triple("shelf", "near", "desk", subject_type="place", subject_candidates=[mug]),
-        ]
-    )
-    assert change.subjects == [mug, mug, cup, 4]
-    assert change.similar_nodes == [mug, cup]
-    assert change.new_nodes == [3, 4]
-    with graph.snapshot() as now:
-        assert now.node(4) == type(now.node(4))(4, "shelf", "place")
-
-
 def test_a_node_is_updated_by_its_name():
     graph = KnowledgeGraph()
     graph.apply([NewNode("mug", "", {"colour": "red", "size": "big"}, 5)])
@@ -215,7 +197,6 @@ def test_scopes_do_not_interfere(steps):
         (lambda g: g.apply(invalidate=[(0, 6), (0, 6)]), r"each fact once, got 0 twice"),
         (lambda g: g.apply(invalidate=[(3, 6)]), r"expected a fact id below 1, got 3"),
         (lambda g: g.update([Triple("a", "", "b")]), r"triples\[0\].relation: expected a name"),
-        (lambda g: g.update([Triple("c", "in", "b", subject_candidates=[7])]), r"candidates\[0\]: .* below 2, got 7"),
         (lambda g: g.update([Triple("c", "in", "b")], hops=65), r"hops: expected at most 64, got 65"),
         (lambda g: g.snapshot().khop([0], hops=-1), r"hops: expected 0 to 64"),
         (lambda g: g.snapshot().khop([2]), r"sources\[0\]: expected a node id below 2, got 2"),

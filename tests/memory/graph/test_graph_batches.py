@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from listed_graph import RELATIONS, Model, check
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import DurableGraph, GraphModule, KnowledgeGraph, MemoryStore, NewFact, NewNode
+from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode
 
 steps = st.lists(
     st.tuples(
@@ -126,15 +126,3 @@ def test_a_repeated_fact_gets_a_source():
     with graph.snapshot() as now:
         assert now.fact(0).sources == (7, 8)
     assert graph.forget(sources=[7, 8]).erased == [0]
-
-
-def test_a_batch_is_there_after_a_restart(tmp_path):
-    module = GraphModule()
-    with MemoryStore(tmp_path, {"graph": module}, fsync="never") as store:
-        graph = DurableGraph(store, module)
-        graph.apply([NewNode("a"), NewNode("b", "thing", {"colour": "red"})], add=[NewFact(0, "near", 1, 1, 3)])
-        graph.apply(invalidate=[((0, "near", 1), 2)], add=[NewFact(1, "near", 0, 2)])
-        expected = module.graph.to_bytes()
-    again = GraphModule()
-    with MemoryStore(tmp_path, {"graph": again}, fsync="never"):
-        assert again.graph.to_bytes() == expected

@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pytest
 
-from embodied_mem.memory import KnowledgeGraph, Triple, VectorIndex
+from embodied_mem.memory import VectorIndex
 
 CHANGES = int(os.environ.get("RECALL_CHANGES", "3000"))
 SHAPES = {  # numbers, topics, vectors of each, spread around the topic's centre
@@ -91,23 +91,3 @@ def least_recall(kind: str, shape: str, num_changes: int, seed: int = 0) -> floa
 @pytest.mark.parametrize("kind", ["exact", "hnsw"])
 def test_recall_holds_while_topics_come_and_go(kind, shape):
     assert least_recall(kind, shape, CHANGES) >= (0.99 if kind == "hnsw" else 1.0)
-
-
-def test_the_nodes_of_a_graph_are_found_while_topics_come_and_go():
-    """Names are added with vectors and forgotten, topic by topic; the graph's index finds each by its vector."""
-    rng, index = np.random.default_rng(0), VectorIndex(48, kind="hnsw")
-    graph, vectors = KnowledgeGraph(index=index, theta=0.9999), {}
-    for topic in range(14):
-        centre = rng.normal(size=48)
-        new = {f"{topic} thing {i}": centre + 0.3 * rng.normal(size=48) for i in range(100)}
-        graph.update([Triple(name, "in", "home") for name in new], vectors=new)
-        vectors |= new
-        if topic % 4 == 3:  # most topics go
-            gone = [name for name in vectors if int(name.split()[0]) not in (topic, topic - 1)]
-            with graph.snapshot() as view:
-                nodes = [view.find(name) for name in gone]
-            graph.forget(nodes)
-            vectors = {name: vector for name, vector in vectors.items() if name not in gone}
-        _, scores = index.search(np.array(list(vectors.values())), 1)
-        assert len(index) == len(vectors)
-        assert np.mean(scores > 0.9999) >= 0.99
