@@ -36,7 +36,6 @@ from embodied_mem.memory import (
 )
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.types import Episode, Step
-from experiments.attacks.notes_module import Notes
 
 
 def deep(levels, is_list):
@@ -100,7 +99,7 @@ def graph() -> KnowledgeGraph:
 
 
 def store() -> MemoryStore:
-    return MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"notes": Notes()}, fsync="never")
+    return MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"notes": NoteMemory()}, fsync="never")
 
 
 def bank() -> MemoryBank:
@@ -263,7 +262,7 @@ CALLS = [
         None,
         {"timeout_s": 1.0, "max_facts": 5},
     ),
-    (lambda: ConflictReview(graph(), len), "__call__", {"change": graph().integrate()}),
+    (lambda: ConflictReview(graph(), len), "__call__", {"change": graph().update([])}),
     (lambda: memory.Experience(EPISODE, "so"), "render", {"max_actions": 3}),
     (memory.rationale_for, None, {"episode": EPISODE}),
     (memory.key_actions, None, {"episode": EPISODE}),
