@@ -238,11 +238,10 @@ void BindAlfworld(py::module_& parent) {
             return ((game.receptacles[game.by_name[r].index].accepts[index / 64] >> (index % 64)) & 1U) != 0;
           },
           py::arg("receptacle"), py::arg("object"), "Whether the object may be put into the receptacle.")
-      .def_property_readonly("memory_bytes", [](const GameHandle& self) { return self.game().MemoryBytes(); })
       .def("__repr__",
            [](const GameHandle& self) { return "<alfworld.Game " + self.game().name + ": " + self.game().task + ">"; });
 
-  py::class_<GameEnv>(module, "Env", "Plays one game, one command at a time. copy() is its snapshot.")
+  BindEnv<AlfworldWorld>(module)
       .def(py::init([](std::shared_ptr<GameHandle> game, const std::string& grammar) {
              if (game == nullptr) throw InvalidInputError("game: expected a Game, got None");
              GameEnv handle;
@@ -258,21 +257,8 @@ void BindAlfworld(py::module_& parent) {
             return self.env.observation();
           },
           "The first observation; the game is at its beginning.")
-      .def(
-          "step",
-          [](GameEnv& self, const py::object& command) {
-            self.env.Step(CommandFromPython(command, 0));
-            return self.env.observation();
-          },
-          py::arg("command"), "What the game answers to one command.")
-      .def(
-          "copy", [](const GameEnv& self) { return self; }, "An independent copy at the same state.")
       .def_property_readonly("game", [](const GameEnv& self) { return self.task; })
-      .def_property_readonly("observation", [](const GameEnv& self) { return self.env.observation(); })
-      .def_property_readonly("won", [](const GameEnv& self) { return self.env.won(); })
       .def_property_readonly("score", [](const GameEnv& self) { return self.env.won() ? 1 : 0; })
-      .def_property_readonly("progress", [](const GameEnv& self) { return self.env.progress(); })
-      .def_property_readonly("num_steps", [](const GameEnv& self) { return self.env.num_steps(); })
       .def_property_readonly("admissible_commands",
                              [](const GameEnv& self) {
                                std::vector<Command> commands;

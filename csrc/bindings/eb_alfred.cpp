@@ -48,21 +48,14 @@ struct EbAlfredWorld {
   // num_invalid int64[B].
   static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>& tasks,
                         std::vector<py::object>* answers) {
-    const auto size = static_cast<py::ssize_t>(tasks.size());
     py::list lists(tasks.size());
-    py::array_t<bool> valid(size);
-    py::array_t<std::int64_t> num_invalid(size);
-    bool* valid_data = valid.mutable_data();
-    std::int64_t* num_invalid_data = num_invalid.mutable_data();
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       py::tuple actions = tasks[i] == nullptr ? py::tuple() : tasks[i]->actions();
       PyList_SET_ITEM(lists.ptr(), static_cast<Py_ssize_t>(i), actions.release().ptr());
-      valid_data[i] = envs.env(i).valid();
-      num_invalid_data[i] = envs.env(i).num_invalid();
     }
     answers->push_back(std::move(lists));
-    answers->push_back(std::move(valid));
-    answers->push_back(std::move(num_invalid));
+    answers->push_back(Column<bool>(envs, [](const Env& env) { return env.valid(); }));
+    answers->push_back(Column<std::int64_t>(envs, [](const Env& env) { return env.num_invalid(); }));
   }
 };
 using EbAlfredEnv = EnvHandle<EbAlfredWorld>;
@@ -189,7 +182,7 @@ void BindEbAlfred(py::module_& parent) {
         return "<eb_alfred.Task " + self.task().id + ": " + self.task().instruction + ">";
       });
 
-  py::class_<EbAlfredEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+  BindEnv<EbAlfredWorld>(module)
       .def(py::init([](std::shared_ptr<EbAlfredTask> task, const std::string& reach, const std::string& instance,
                        bool needs_knife, bool shows_view, std::int64_t max_invalid, bool ends_when_won) {
              EbAlfredEnv handle;
@@ -200,24 +193,8 @@ void BindEbAlfred(py::module_& parent) {
            }),
            py::arg("task"), py::arg("reach") = "group", py::arg("instance") = "found", py::arg("needs_knife") = false,
            py::arg("shows_view") = true, py::arg("max_invalid") = 10, py::arg("ends_when_won") = true)
-      .def(
-          "step",
-          [](EbAlfredEnv& self, const py::object& action) {
-            self.env.Step(CommandFromPython(action, 0));
-            return TextToPython(self.env.observation());
-          },
-          py::arg("action"), "What the world says to one action, given by its text or its number.")
-      .def(
-          "copy", [](const EbAlfredEnv& self) { return self; }, "An independent copy at the same state.")
-      .def_property_readonly("task", [](const EbAlfredEnv& self) { return self.task; })
-      .def_property_readonly("observation",
-                             [](const EbAlfredEnv& self) { return TextToPython(self.env.observation()); })
       .def_property_readonly("feedback", [](const EbAlfredEnv& self) { return TextToPython(self.env.feedback()); })
       .def_property_readonly("action_valid", [](const EbAlfredEnv& self) { return self.env.valid(); })
-      .def_property_readonly("ended", [](const EbAlfredEnv& self) { return self.env.ended(); })
-      .def_property_readonly("won", [](const EbAlfredEnv& self) { return self.env.won(); })
-      .def_property_readonly("progress", [](const EbAlfredEnv& self) { return self.env.progress(); })
-      .def_property_readonly("num_steps", [](const EbAlfredEnv& self) { return self.env.num_steps(); })
       .def_property_readonly("num_invalid", [](const EbAlfredEnv& self) { return self.env.num_invalid(); })
       .def_property_readonly("admissible_commands", [](const EbAlfredEnv& self) { return self.task->actions(); })
       .def_property_readonly(

@@ -114,10 +114,7 @@ struct EbHabitatWorld {
   // num_invalid int64[B].
   static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>&,
                         std::vector<py::object>* answers) {
-    py::array_t<std::int64_t> invalid(static_cast<py::ssize_t>(envs.num_envs()));
-    std::int64_t* data = invalid.mutable_data();
-    for (std::size_t i = 0; i < envs.num_envs(); ++i) data[i] = envs.env(i).num_invalid();
-    answers->push_back(std::move(invalid));
+    answers->push_back(Column<std::int64_t>(envs, [](const Env& env) { return env.num_invalid(); }));
   }
 };
 using EbHabitatEnv = EnvHandle<EbHabitatWorld>;
@@ -191,7 +188,7 @@ void BindEbHabitat(py::module_& parent) {
       py::arg("json"), py::arg("name"), py::arg("scenes"),
       "The tasks in the content of a converted episode file. Raises GameFileError.");
 
-  py::class_<EbHabitatEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+  BindEnv<EbHabitatWorld>(module)
       .def(py::init([](std::shared_ptr<EbHabitatTask> task, std::uint64_t seed, const std::string& reach,
                        std::int64_t max_invalid, bool ends_when_won, bool relations) {
              EbHabitatEnv handle;
@@ -202,22 +199,6 @@ void BindEbHabitat(py::module_& parent) {
            }),
            py::arg("task"), py::arg("seed") = 0, py::arg("reach") = "group", py::arg("max_invalid") = 10,
            py::arg("ends_when_won") = true, py::arg("relations") = true)
-      .def(
-          "step",
-          [](EbHabitatEnv& self, const py::object& action) {
-            self.env.Step(CommandFromPython(action, 0));
-            return TextToPython(self.env.observation());
-          },
-          py::arg("action"), "What the world says to one action.")
-      .def(
-          "copy", [](const EbHabitatEnv& self) { return self; }, "An independent copy at the same state.")
-      .def_property_readonly("observation",
-                             [](const EbHabitatEnv& self) { return TextToPython(self.env.observation()); })
-      .def_property_readonly("task", [](const EbHabitatEnv& self) { return self.task; })
-      .def_property_readonly("ended", [](const EbHabitatEnv& self) { return self.env.ended(); })
-      .def_property_readonly("won", [](const EbHabitatEnv& self) { return self.env.won(); })
-      .def_property_readonly("progress", [](const EbHabitatEnv& self) { return self.env.progress(); })
-      .def_property_readonly("num_steps", [](const EbHabitatEnv& self) { return self.env.num_steps(); })
       .def_property_readonly("num_invalid", [](const EbHabitatEnv& self) { return self.env.num_invalid(); })
       .def(
           "state", [](const EbHabitatEnv& self) { return DescribeState(self.env); },

@@ -56,10 +56,7 @@ py::dict DescribeHouse(const House& house) {
     entry["name"] = piece.name;
     entry["type"] = piece.type;
     entry["room"] = house.rooms[piece.room].name;
-    entry["articulated"] = piece.articulated;
     entry["faucet"] = piece.faucet;
-    entry["takes_on"] = piece.takes[0];
-    entry["takes_within"] = piece.takes[1];
     entry["position"] = py::make_tuple(piece.position.x, piece.position.y, piece.position.z);
     furniture.append(entry);
   }
@@ -105,9 +102,6 @@ py::dict DescribeState(const Env& env) {
     entry["predicate"] = PredicateName(p.predicate);
     entry["first"] = first;
     entry["second"] = second;
-    entry["true_now"] = ((env.score().last >> i) & 1U) != 0;
-    entry["true_once"] = ((env.score().ever >> i) & 1U) != 0;
-    entry["in_order"] = ((env.score().valid >> i) & 1U) != 0;
     propositions.append(entry);
   }
   for (std::size_t f = 0; f < house.furniture.size(); ++f) {
@@ -162,10 +156,7 @@ struct MementoWorld {
   // sim_steps int64[B].
   static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>&,
                         std::vector<py::object>* answers) {
-    py::array_t<std::int64_t> sim_steps(static_cast<py::ssize_t>(envs.num_envs()));
-    std::int64_t* data = sim_steps.mutable_data();
-    for (std::size_t i = 0; i < envs.num_envs(); ++i) data[i] = envs.env(i).sim_steps();
-    answers->push_back(std::move(sim_steps));
+    answers->push_back(Column<std::int64_t>(envs, [](const Env& env) { return env.sim_steps(); }));
   }
 };
 using MementoEnv = EnvHandle<MementoWorld>;
@@ -203,28 +194,13 @@ void BindMemento(py::module_& parent) {
             const py::gil_scoped_release release;
             return HousesHandle{ReadHouses(text, name)};
           },
-          py::arg("json"), py::arg("name"), "The houses in the content of a scenes.json. Raises GameFileError.")
-      .def_property_readonly("scene_ids",
-                             [](const HousesHandle& self) {
-                               std::vector<std::string> ids;
-                               for (const auto& entry : self.houses) ids.push_back(entry.first);
-                               return ids;
-                             })
-      .def(
-          "text",
-          [](const HousesHandle& self, const std::string& scene) {
-            const auto found = self.houses.find(scene);
-            if (found == self.houses.end()) throw InvalidInputError("no house for the scene '" + scene + "'");
-            return found->second->text;
-          },
-          py::arg("scene_id"), "What a prompt says of the house.");
+          py::arg("json"), py::arg("name"), "The houses in the content of a scenes.json. Raises GameFileError.");
 
   py::class_<TaskHandle, std::shared_ptr<TaskHandle>>(module, "Task",
                                                       "One episode, immutable, shared by any number of envs.")
       .def_property_readonly("name", [](const TaskHandle& self) { return self.task->id; })
       .def_property_readonly("task", [](const TaskHandle& self) { return self.task->instruction; })
       .def_property_readonly("scene_id", [](const TaskHandle& self) { return self.task->house->id; })
-      .def_property_readonly("house_text", [](const TaskHandle& self) { return self.task->house->text; })
       .def_property_readonly("house", [](const TaskHandle& self) { return DescribeHouse(*self.task->house); })
       .def("__repr__", [](const TaskHandle& self) {
         return "<memento.Task " + self.task->id + ": " + self.task->instruction + ">";
@@ -246,7 +222,7 @@ void BindMemento(py::module_& parent) {
       "The tasks in the content of an episode file; labels are (template, category, caption or None). Raises "
       "GameFileError.");
 
-  py::class_<MementoEnv>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+  BindEnv<MementoWorld>(module)
       .def(py::init([](std::shared_ptr<TaskHandle> task, std::uint64_t seed) {
              MementoEnv handle;
              handle.env.Reset(task == nullptr ? nullptr : task->task, {}, seed);
@@ -265,20 +241,12 @@ void BindMemento(py::module_& parent) {
           },
           py::arg("action"), py::arg("recorded") = py::none(), "What the world says to one action.")
       .def(
-          "copy", [](const MementoEnv& self) { return self; }, "An independent copy at the same state.")
-      .def(
           "place_agent",
           [](MementoEnv& self, const std::string& room, const std::tuple<double, double, double>& xyz) {
             self.env.PlaceAgent(room, {std::get<0>(xyz), std::get<1>(xyz), std::get<2>(xyz)});
           },
           py::arg("room"), py::arg("position"), "Puts the agent where a recorded run started.")
-      .def_property_readonly("observation", [](const MementoEnv& self) { return TextToPython(self.env.observation()); })
       .def_property_readonly("response", [](const MementoEnv& self) { return TextToPython(self.env.response()); })
-      .def_property_readonly("task", [](const MementoEnv& self) { return self.task; })
-      .def_property_readonly("ended", [](const MementoEnv& self) { return self.env.ended(); })
-      .def_property_readonly("won", [](const MementoEnv& self) { return self.env.won(); })
-      .def_property_readonly("progress", [](const MementoEnv& self) { return self.env.progress(); })
-      .def_property_readonly("num_steps", [](const MementoEnv& self) { return self.env.num_steps(); })
       .def_property_readonly("sim_steps", [](const MementoEnv& self) { return self.env.sim_steps(); })
       .def(
           "state", [](const MementoEnv& self) { return DescribeState(self.env); },

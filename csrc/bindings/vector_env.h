@@ -38,6 +38,15 @@ pybind11::tuple CommandsFromPython(const pybind11::object& actions, std::vector<
 // Text for Python; what is no UTF-8 in it is replaced.
 pybind11::str TextToPython(const std::string& text);
 
+// An array with one entry per env.
+template <typename Value, typename Env, typename Read>
+pybind11::array_t<Value> Column(const VectorEnv<Env>& envs, const Read& read) {
+  pybind11::array_t<Value> column(static_cast<pybind11::ssize_t>(envs.num_envs()));
+  Value* data = column.mutable_data();
+  for (std::size_t i = 0; i < envs.num_envs(); ++i) data[i] = static_cast<Value>(read(envs.env(i)));
+  return column;
+}
+
 template <typename World>
 class VectorEnvHandle {
  public:
@@ -147,6 +156,29 @@ class VectorEnvHandle {
   std::vector<std::string_view> commands_;  // kept to spare an allocation per step
   mutable std::atomic<bool> busy_{false};
 };
+
+// Adds the class "Env" without a constructor, with what every world's has.
+template <typename World>
+pybind11::class_<EnvHandle<World>> BindEnv(pybind11::module_& module) {
+  namespace py = pybind11;
+  using Handle = EnvHandle<World>;
+  return py::class_<Handle>(module, "Env", "Plays one task, one action at a time. copy() is its snapshot.")
+      .def(
+          "step",
+          [](Handle& self, const py::object& action) {
+            self.env.Step(CommandFromPython(action, 0));
+            return TextToPython(self.env.observation());
+          },
+          py::arg("action"), "What the world says to one action.")
+      .def(
+          "copy", [](const Handle& self) { return self; }, "An independent copy at the same state.")
+      .def_property_readonly("task", [](const Handle& self) { return self.task; })
+      .def_property_readonly("observation", [](const Handle& self) { return TextToPython(self.env.observation()); })
+      .def_property_readonly("ended", [](const Handle& self) { return self.env.ended(); })
+      .def_property_readonly("won", [](const Handle& self) { return self.env.won(); })
+      .def_property_readonly("progress", [](const Handle& self) { return self.env.progress(); })
+      .def_property_readonly("num_steps", [](const Handle& self) { return self.env.num_steps(); });
+}
 
 // Adds the class "VectorEnv" without a constructor, which differs by the world's options.
 template <typename World, typename Handle = VectorEnvHandle<World>>

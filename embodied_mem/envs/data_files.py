@@ -6,11 +6,14 @@ episodes = read_object(root / "base.json.xz")   # unpacked by the name's ending
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from embodied_mem.envs.checks import checked_path
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
 from embodied_mem.packed_file import read_packed
 
@@ -62,3 +65,61 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise GameFileError(f"{path}: expected a JSON object, got {type(value).__name__}")
     return value
+
+
+def find_episodes(
+    world: str,
+    tasks: str | os.PathLike[str],
+    names: Mapping[str, Sequence[str]],
+    data: str | os.PathLike[str] | None = None,
+) -> tuple[Path, Path]:
+    """Return an episode file and its data folder.
+
+    Args:
+        world: whose installed data are looked through.
+        tasks: a name, or an episode file.
+        names: name -> the files of a data folder that may hold its episodes, best first.
+        data: the data folder; None takes `$EMBODIED_MEM_DATA/<world>`, or for a file the folder it lies in.
+
+    Raises:
+        DataNotFoundError: the file is not there.
+    """
+    path, root = checked_path("tasks", tasks), None if data is None else checked_path("data", data)
+    if str(tasks) not in names:
+        if not os.path.isfile(path):
+            raise DataNotFoundError(f"tasks: expected one of {', '.join(names)} or an episode file, got {str(tasks)!r}")
+        return path, root or path.parent
+    if (root := root or installed(world)) is None:
+        raise DataNotFoundError(
+            f"{world} is not installed: expected its files in $EMBODIED_MEM_DATA/{world}; docs/worlds/{world}.md says "
+            "which files go there"
+        )
+    paths = [root / name for name in names[str(tasks)]]
+    found = next(filter(os.path.isfile, paths), None)
+    if found is None:
+        raise DataNotFoundError(f"{world}: {str(tasks)!r} is not installed: expected {' or '.join(map(str, paths))}")
+    return found, root
+
+
+def read_episodes(path: Path) -> list[dict[str, Any]]:
+    """Return the list of objects `episodes` in a JSON file; raises as `read_object`."""
+    episodes = read_object(path).get("episodes")
+    if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
+        raise GameFileError(f"{path}: 'episodes': expected a list of objects")
+    return episodes
+
+
+Read = TypeVar("Read")
+
+
+def read_once(read: Callable[[Path], Read]) -> Callable[[Path], Read]:
+    """Make a reader of files that reads each of the last four once per change."""
+    cached = functools.lru_cache(maxsize=4)(lambda path, stamp: read(path))
+
+    def fresh(path: Path) -> Read:
+        try:
+            return cached(path, path.stat().st_mtime_ns)
+        except OSError as error:
+            raise GameFileError(f"{path}: cannot be read: {error}") from error
+
+    return fresh

@@ -89,7 +89,6 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             max_steps: steps after which an episode is truncated; None for no limit.
             num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
             options: further arguments of `native`.
-            options: further arguments of `native`.
 
         Raises:
             InvalidInputError: an argument is out of range.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from embodied_mem.memory.profile import UserProfile
-from embodied_mem.worlds.memento.agent.agent import HouseholdAgent
+from embodied_mem.worlds.memento.agent.react import HouseholdAgent
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 
 

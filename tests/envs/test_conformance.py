@@ -225,8 +225,10 @@ BAD_CALLS = {
     "step(iterator)": lambda envs: envs.step(iter(["look", "look"])),
     "step(array without length)": lambda envs: envs.step(np.array("look")),
     "step of bytes": lambda envs: envs.step([b"look", b"look"]),
-    "reset(seed=str)": lambda envs: envs.reset(seed="x"),
-    "reset(seed=-1)": lambda envs: envs.reset(seed=-1),
+    **{
+        f"reset(seed={seed!r})": lambda envs, seed=seed: envs.reset(seed=seed)
+        for seed in ("x", -1, [1], [1, 2, 3], [1, -1], [1, 1.5], [1, "3"], [[1], [2, 3]], {1, 2}, b"ab", [])
+    },
     "reset(options=5)": lambda envs: envs.reset(options=5),
     "reset(unknown)": lambda envs: envs.reset(options={"masks": 1}),
     "reset(mask of another length)": lambda envs: envs.reset(options={"reset_mask": np.ones(3, bool)}),

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from simulator_checkouts import POINTER
@@ -16,7 +15,6 @@ from embodied_mem.envs import make
 from embodied_mem.envs.simulators import simulator_tools
 from embodied_mem.errors import DataNotFoundError, MissingDependencyError
 
-ROOT = Path(__file__).parents[2]
 HABITAT, ALFRED = "embodiedbench/envs/eb_habitat", "embodiedbench/envs/eb_alfred"
 
 
@@ -108,8 +106,3 @@ def test_doctor_knows_every_simulator(checkouts, capsys):
         assert cli.main([*command, "--python", sys.executable]) == status
         assert ("  missing" in capsys.readouterr().out) == bool(status)
     assert not os.path.exists(checkouts.closed)
-
-
-def test_pages_that_refusals_name_exist():
-    for world in ("eb_alfred", "eb_habitat", "memento"):
-        assert (ROOT / f"docs/worlds/{world}.md").is_file()

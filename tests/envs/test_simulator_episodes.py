@@ -185,12 +185,6 @@ def test_what_the_first_reset_needs_is_looked_for_before(opened, checkouts, worl
         opened(world)
 
 
-def test_a_small_image_is_refused_before_ai2thor_does(opened):
-    with pytest.raises(InvalidInputError, match="resolution: expected >= 300, got 299"):
-        opened("eb_alfred", resolution=299)
-    opened("eb_habitat", resolution=16)
-
-
 def test_the_programs_reward_is_that_of_its_step(opened):
     envs = opened("eb_alfred")
     envs.reset()

@@ -106,20 +106,4 @@ std::uint16_t Game::FindName(std::string_view thing_name) const {
   return NameOf(rank) == thing_name ? rank : kNone;
 }
 
-std::size_t Game::MemoryBytes() const {
-  const auto text = [](const std::string& s) { return s.capacity() > 15 ? s.capacity() + 1 : 0; };
-  std::size_t bytes = sizeof *this + text(name) + text(task) + text(goal.object_type) + text(goal.receptacle_type);
-  for (const Object& o : objects)
-    bytes += sizeof o + text(o.id) + text(o.name) + text(o.type) + o.inner.capacity() * sizeof(std::uint16_t);
-  for (const Receptacle& r : receptacles)
-    bytes += sizeof r + text(r.id) + text(r.name) + text(r.type) + r.accepts.capacity() * sizeof(std::uint64_t);
-  for (const Location& l : locations)
-    bytes += sizeof l + text(l.id) + text(l.name) + l.receptacles.capacity() * sizeof(std::uint16_t);
-  for (const std::string& command : walkthrough) bytes += sizeof command + text(command);
-  bytes += by_name.capacity() * sizeof(NamedThing);
-  bytes += (receptacles_by_name.capacity() + goal_receptacles.capacity()) * sizeof(std::uint16_t);
-  bytes += (initial_state.capacity() + goal_objects.capacity() + goal_lamps.capacity()) * sizeof(std::uint64_t);
-  return bytes;
-}
-
 }  // namespace embodied_mem::alfworld

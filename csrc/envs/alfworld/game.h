@@ -111,8 +111,6 @@ class Game {
   }
   // Rank of the thing of that name, kNone when there is none.
   std::uint16_t FindName(std::string_view thing_name) const;
-  // Bytes that this game keeps allocated, estimated from its containers.
-  std::size_t MemoryBytes() const;
 };
 
 // Checks the domain of a game file; throws TextError (offsets in `domain`) when it is not ALFWorld's.

@@ -147,13 +147,7 @@ def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.
 
 @dataclasses.dataclass(frozen=True)
 class _Player:
-    """An executor that acts in the teacher's place.
-
-    Attributes:
-        executor: that acts.
-        formats: task -> what it is given, of `input_formats`.
-        config: of the run.
-    """
+    """An executor that acts in the teacher's place; `formats` are by task, of `input_formats`."""
 
     executor: Executor
     formats: Mapping[int, str]

@@ -185,13 +185,7 @@ def play_teacher(
 
 
 class _TaughtRow:
-    """An episode with its teacher; what is random in it depends on the seed and the task only.
-
-    Attributes:
-        lesson: of the present step.
-        samples: of the steps so far.
-        plain_action: what a teacher without memory would do now; empty where none is asked.
-    """
+    """An episode with its teacher; what is random in it depends on the seed and the task only."""
 
     plain_action = ""
 

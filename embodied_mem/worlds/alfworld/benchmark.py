@@ -270,20 +270,9 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     out = config.out or pathlib.Path("runs").absolute() / "evaluation" / name
     kept = pathlib.Path(f"{result or out / 'report'}.episodes.jsonl")
     same = (
-        "commit",
-        "tasks",
-        "seeds",
-        "max_steps",
-        "temperature",
-        "grammar",
-        "bank",
-        "batch_size",
-        "settings",
-        "executor",
-        "adapters",
-        "sees",
-        "spread",
-    )
+        "commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "batch_size", "settings", "executor",
+        "adapters", "sees", "spread",
+    )  # fmt: skip
     belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
     if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again
         kept.unlink(missing_ok=True)

@@ -7,7 +7,6 @@ class Game:
     walkthrough: list[str]
     receptacles: list[str]
     objects: list[str]
-    memory_bytes: int
     @staticmethod
     def load(path: str) -> Game: ...
     @staticmethod

@@ -18,17 +18,18 @@ not occur.
 from __future__ import annotations
 
 import argparse
+import bisect
 import dataclasses
 import itertools
 import json
 import pathlib
+import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from embodied_mem.errors import InternalError, InvalidInputError
 from embodied_mem.worlds.alfworld.pddl import game_file, identifier_of, location_of, problem_text
-from embodied_mem.worlds.alfworld.seeded_random import SeededRandom
 from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
 from embodied_mem.worlds.alfworld.statistics import ROOMS, Habit, Receptacle, Scene, Thing, household_statistics
 from embodied_mem.worlds.alfworld.wording.text import CHANGES, TASK_TYPES, render_goal, task_of
@@ -46,6 +47,28 @@ _CHANGER_TYPES = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
 _HEIGHTS = {"Cabinet": (0.4, 2.1), "Drawer": (0.1, 0.8), "Shelf": (0.3, 1.8), "Safe": (0.1, 0.4)}
 _STACKED = ("Cabinet", "Drawer", "Shelf", "StoveBurner")
 _FURNITURE_FREE = ("SinkBasin", "BathtubBasin", "GarbageCan", "Toilet", "Sink")
+
+
+class SeededRandom:
+    """Draws that stay the same in every Python version: only `random.Random.random` is used."""
+
+    def __init__(self, *key: object) -> None:
+        self._next = random.Random("/".join(map(str, key))).random
+
+    def uniform(self, low: float, high: float) -> float:
+        return low + (high - low) * self._next()
+
+    def integer(self, count: int) -> int:
+        """Return one of 0 .. count - 1."""
+        return int(self._next() * count)
+
+    def weighted(self, cumulative: Sequence[float]) -> int:
+        """Return index i with probability proportional to its weight, given the running sums of the weights."""
+        return min(bisect.bisect_right(cumulative, self._next() * cumulative[-1]), len(cumulative) - 1)
+
+    def key_of(self, weights: Mapping[str, float]) -> str:
+        """Return a key with probability proportional to its weight."""
+        return list(weights)[self.weighted(list(itertools.accumulate(weights.values())))]
 
 
 class Asked(NamedTuple):

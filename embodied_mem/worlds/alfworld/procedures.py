@@ -15,8 +15,7 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from embodied_mem.worlds.alfworld.generator import Asked, GeneratedGame, Generator
-from embodied_mem.worlds.alfworld.seeded_random import SeededRandom
+from embodied_mem.worlds.alfworld.generator import Asked, GeneratedGame, Generator, SeededRandom
 from embodied_mem.worlds.alfworld.statistics import Scene, household_statistics
 from embodied_mem.worlds.alfworld.wording.text import CHANGERS, CHANGES, TASK_TYPES, Task, named_goal, task_of
 

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from embodied_mem.errors import InternalError, InvalidInputError
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.readers.reading import STATE_AFTER
 from embodied_mem.worlds.alfworld.wording.text import CHANGERS, Task, parse_goal, put_command
 
@@ -93,45 +93,37 @@ def shortest_plan(state: WorldState, grammar: str = "0.4") -> list[str]:
     if steps is None:
         raise InvalidInputError(f"task: no plan reaches {state.task} from this state")
     commands: list[str] = []
-    at, opened = state.at, set()
-    for verb, name, receptacle in steps:
-        place = state.location[receptacle]
-        if place != at:
-            commands.append(f"go to {receptacle}")
-            at = place
-        if verb in ("take", "put") and receptacle in state.closed and receptacle not in opened:
-            commands.append(f"open {receptacle}")
-            opened.add(receptacle)
-        if verb == "take":
-            commands.append(f"take {name} from {receptacle}")
-        elif verb == "put":
-            commands.append(put_command(name, receptacle, grammar))
-        elif verb == "use":
-            commands.append(f"use {name}")
-        elif verb != "at":
-            commands.append(f"{verb} {name} with {receptacle}")
-    if len(commands) != _length(state, steps):
-        raise InternalError(f"plan: {len(commands)} commands for steps of length {_length(state, steps)}")
+    for verb, name, receptacle in _walked(state, steps):
+        match verb:
+            case "go":
+                commands.append(f"go to {receptacle}")
+            case "open" | "use":
+                commands.append(f"{verb} {name or receptacle}")
+            case "take":
+                commands.append(f"take {name} from {receptacle}")
+            case "put":
+                commands.append(put_command(name, receptacle, grammar))
+            case _:
+                commands.append(f"{verb} {name} with {receptacle}")
     return commands
 
 
-def _length(state: WorldState, steps: list[_Step]) -> int:
-    """Return how many commands the steps take, walking and opening included."""
-    at, total = state.at, 0
+def _walked(state: WorldState, steps: list[_Step]) -> list[_Step]:
+    """Return the steps with the walks and opened doors between them."""
+    at, walked = state.at, list[_Step]()
     opened: set[str] = set()
     location, closed = state.location, state.closed
-    for verb, _, receptacle in steps:
-        place = location[receptacle]
-        if place != at:
-            total += 1
-            at = place
-        if verb == "at":
-            continue
-        total += 1
+    for step in steps:
+        verb, _, receptacle = step
+        if location[receptacle] != at:
+            walked.append(("go", "", receptacle))
+            at = location[receptacle]
         if receptacle in closed and receptacle not in opened and verb in ("take", "put"):
-            total += 1
+            walked.append(("open", "", receptacle))
             opened.add(receptacle)
-    return total
+        if verb != "at":
+            walked.append(step)
+    return walked
 
 
 def _best_steps(state: WorldState) -> list[_Step] | None:
@@ -146,7 +138,7 @@ def _best_steps(state: WorldState) -> list[_Step] | None:
     best, best_length = None, 1 << 30
     for steps in candidates:
         for complete in _with_drop(state, steps):
-            length = _length(state, complete)
+            length = len(_walked(state, complete))
             if length < best_length:
                 best, best_length = complete, length
                 if not length:
@@ -156,10 +148,6 @@ def _best_steps(state: WorldState) -> list[_Step] | None:
 
 def _type(state: WorldState, name: str) -> str:
     return state.types.get(name) or name.partition(" ")[0]
-
-
-def _accepts(state: WorldState, receptacle: str, name: str) -> bool:
-    return state.accepts(receptacle, name)
 
 
 def _wanted(state: WorldState) -> list[str]:
@@ -179,11 +167,7 @@ def _sources(state: WorldState, name: str) -> list[str]:
 
 
 def _targets(state: WorldState, objects: list[str], others: list[str]) -> list[str]:
-    """Return the goal's receptacles, without those that are surely no better than another one.
-
-    Of the receptacles that lie away from everything else that matters, one is as good as the next: an open one is
-    kept, or a closed one if there is no other.
-    """
+    """Return the goal's receptacles; of those away from all that matters, one, which is open if any is."""
     special = {state.at, *(state.location.get(other) for other in others)}
     special |= {state.location.get(place) for name in objects for place in state.inside[name]}
     holding = {place for name in objects for place in state.inside[name]}
@@ -210,7 +194,7 @@ def _with_drop(state: WorldState, steps: list[_Step]) -> Iterator[list[_Step]]:
     places = {state.at, *(state.location[receptacle] for _, _, receptacle in steps)}
     spare: dict[bool, str] = {}
     for receptacle, place in state.location.items():
-        if not _accepts(state, receptacle, held):
+        if not state.accepts(receptacle, held):
             continue
         if place in places:
             for i in range(taking + 1):
@@ -246,7 +230,7 @@ def _place_one(state: WorldState) -> Iterator[list[_Step]]:
             for (start, remaining), prepare in itertools.product(starts, changes):
                 if target in remaining:
                     yield [*start, *prepare]
-                elif _accepts(state, target, name):
+                elif state.accepts(target, name):
                     yield [*start, *prepare, ("put", name, target)]
 
 
@@ -256,7 +240,7 @@ def _place_two(state: WorldState) -> Iterator[list[_Step]]:
     for target in _targets(state, objects, []):
         for pair in itertools.combinations(objects, 2):
             missing = [name for name in pair if target not in state.inside[name]]
-            if any(not _accepts(state, target, name) for name in missing):
+            if any(not state.accepts(target, name) for name in missing):
                 continue
             for order in itertools.permutations(missing):
                 if state.held in order and order[0] != state.held:

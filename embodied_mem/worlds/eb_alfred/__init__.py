@@ -10,7 +10,7 @@ WORLD = World(
     "trials (`pip install alfworld && alfworld-download`), and optionally AI2-THOR's metadata of the floor plans.",
     convert="embodied_mem.worlds.eb_alfred.conversion.convert:convert",
     backends={"embodiedbench": "embodied_mem.worlds.eb_alfred.env:EbAlfredSimulator"},
-    parity="embodied_mem.worlds.eb_alfred.parity:PARITY",
+    parity="embodied_mem.worlds.eb_alfred.expert:PARITY",
     skills="embodied_mem.worlds.eb_alfred.skills:skills_of",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
 )

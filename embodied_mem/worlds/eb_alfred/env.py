@@ -9,14 +9,13 @@ What follows the original and what is decided here is in docs/worlds/eb_alfred.m
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from embodied_mem.envs.checks import checked_count, checked_path, checked_tasks, checked_text
-from embodied_mem.envs.data_files import installed, read_bytes, read_object
+from embodied_mem.envs.data_files import installed, read_bytes, read_object, read_once
 from embodied_mem.envs.simulators.embodiedbench import EmbodiedBenchSimulator
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, GameFileError
@@ -64,11 +63,7 @@ def load_catalog(root: str | os.PathLike[str]) -> Catalog:
     Raises:
         GameFileError: `floorplans.json` is malformed.
     """
-    path = Path(root) / "floorplans.json"
-    try:
-        return _catalog(path, path.stat().st_mtime_ns)
-    except OSError as error:
-        raise GameFileError(f"{path}: cannot be read: {error}") from error
+    return _catalog(Path(root) / "floorplans.json")
 
 
 def load_tasks(tasks: str, data: str | os.PathLike[str] | None = None) -> list[Task]:
@@ -170,8 +165,8 @@ class EbAlfredVectorEnv(NativeVectorEnv):
         super().__init__(VectorEnv, loaded, num_envs, seed, max_steps, num_threads, *options)
 
 
-@functools.lru_cache(maxsize=4)
-def _catalog(path: Path, stamp: int) -> Catalog:
+@read_once
+def _catalog(path: Path) -> Catalog:
     return Catalog.from_text(read_bytes(path), str(path))
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from embodied_mem.envs.data_files import read_object
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.worlds.eb_alfred.engine import Task
+from embodied_mem.worlds.eb_alfred.engine import Env, Task
+from embodied_mem.worlds.eb_alfred.env import MAX_STEPS, annotation_file, data_root
 
 _WORDS = {
     "PickupObject": "pick up the",
@@ -69,3 +73,35 @@ def _findable(task: Task, thing: str) -> str:
     if f"find a {name}" not in task.actions:
         raise InvalidInputError(f"{task.name}: the plan needs {thing!r}, which no find action names")
     return name
+
+
+MISTAKES = 0.5
+"""Share of finds before which an action is played that is refused; elsewhere one changes where a thing is put."""
+
+
+class EbAlfredParity:
+    """The plan of ALFRED's expert with refused actions between."""
+
+    options: dict[str, object] = {"max_steps": MAX_STEPS, "shows_view": False}  # noqa: RUF012
+
+    def actions(self, env: Env, rng: np.random.Generator) -> list[str]:
+        """Return actions that reach the goal of a copy of an env, or end its episode."""
+        path = min(annotation_file(data_root(), env.task.trial, 0).parent.glob("ann_*.json"))
+        played: list[str] = []
+        for action in expert_actions(env.task, read_object(path)):
+            refused = sorted(set(env.admissible_commands) - set(env.valid_commands))
+            mistaken = action.startswith("find ") and rng.random() < MISTAKES
+            given = [refused[rng.integers(len(refused))], action] if mistaken else [action]
+            for each in given:
+                env.step(each)
+                played.append(each)
+            if env.ended or len(played) >= MAX_STEPS:
+                break
+        return played[:MAX_STEPS]
+
+    def feedback(self, observation: str) -> str:
+        """Return all of it: there is no view."""
+        return observation
+
+
+PARITY = EbAlfredParity()

@@ -9,7 +9,7 @@ WORLD = World(
     "apple/ml-llarp) and Language Rearrangement's dataset.yaml (apple/ml-llarp, llarp/dataset/configs).",
     convert="embodied_mem.worlds.eb_habitat.conversion.convert:convert",
     backends={"embodiedbench": "embodied_mem.worlds.eb_habitat.env:EbHabitatSimulator"},
-    parity="embodied_mem.worlds.eb_habitat.parity:PARITY",
+    parity="embodied_mem.worlds.eb_habitat.expert:PARITY",
     skills="embodied_mem.worlds.eb_habitat.skills:skills_of",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
 )

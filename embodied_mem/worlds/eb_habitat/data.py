@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from embodied_mem.envs.checks import checked_path
-from embodied_mem.envs.data_files import installed, read_bytes, read_object
+from embodied_mem.envs import data_files
+from embodied_mem.envs.data_files import read_bytes, read_episodes, read_object
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.eb_habitat.conversion.episode_pickle import convert_episodes, load_pickle
 from embodied_mem.worlds.eb_habitat.engine import ACTIONS as ACTIONS
@@ -34,37 +34,16 @@ _SUFFIXES = (".json", ".json.xz", ".pickle")
 
 
 def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> tuple[Path, Path]:
-    """Return the episode file and the folder where `scenes.json` and `domain.json` are looked for.
+    """Return the episode file of one of `SUBSETS`, or the one named, and the folder of `scenes.json` and `domain.json`.
 
-    Args:
-        tasks: one of `SUBSETS`, or an episode file (`.json`, `.json.xz` or `.pickle`).
-        data: the data folder; None takes `$EMBODIED_MEM_DATA/eb_habitat`, or for a file the folder it lies in.
-
-    Raises:
-        DataNotFoundError: the file is not installed.
+    Raises DataNotFoundError where the file is not installed.
     """
-    path, folder = checked_path("tasks", tasks), None if data is None else checked_path("data", data)
-    if str(tasks) not in SUBSETS:
-        if not os.path.isfile(path):
-            raise DataNotFoundError(
-                f"tasks: expected one of {', '.join(SUBSETS)} or an episode file, got {str(tasks)!r}"
-            )
-        return path, folder or path.parent
-    root = folder or installed("eb_habitat")
-    if root is None:
-        raise DataNotFoundError(
-            "EB-Habitat is not installed: expected its episode files in $EMBODIED_MEM_DATA/eb_habitat; "
-            "docs/worlds/eb_habitat.md says which files go there"
-        )
-    found = _beside(root, str(tasks), _SUFFIXES)
-    if found is None:
-        names = ", ".join(str(root / f"{tasks}{suffix}") for suffix in _SUFFIXES)
-        raise DataNotFoundError(f"EB-Habitat's {str(tasks)!r} is not installed: expected one of {names}")
-    return found, root
+    names = {subset: [f"{subset}{ending}" for ending in _SUFFIXES] for subset in SUBSETS}
+    return data_files.find_episodes("eb_habitat", tasks, names, data)
 
 
-def _beside(root: Path, stem: str, suffixes: tuple[str, ...] = _SUFFIXES[:2]) -> Path | None:
-    return next(filter(os.path.isfile, (root / f"{stem}{suffix}" for suffix in suffixes)), None)
+def _beside(root: Path, stem: str) -> Path | None:
+    return next(filter(os.path.isfile, (root / f"{stem}{suffix}" for suffix in _SUFFIXES[:2])), None)
 
 
 def load_scenes(root: str | os.PathLike[str]) -> Scenes:
@@ -110,20 +89,13 @@ def _records(path: Path, root: Path) -> list[dict[str, Any]]:
     if path.suffix == ".pickle":
         content = load_pickle(read_bytes(path), str(path))
         return convert_episodes(content, load_categories(root), path.stem, str(path))
-    episodes = read_object(path).get("episodes")
-    if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
-        raise GameFileError(f"{path}: 'episodes': expected a list of objects")
-    return episodes
+    return read_episodes(path)
 
 
 def load_tasks(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> list[Task]:
     """Return the tasks of a subset or an episode file, in the file's order.
 
     Those with `satisfied_at_start` belong in no score: their goal holds before anything is done.
-
-    Args:
-        tasks: as for `find_episodes`.
-        data: as for `find_episodes`.
 
     Raises:
         DataNotFoundError: the files are not installed.

@@ -14,10 +14,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from embodied_mem.errors import InternalError, InvalidInputError
 from embodied_mem.native import part
 from embodied_mem.worlds.eb_habitat.engine import ACTIONS
-from embodied_mem.worlds.eb_habitat.env import Env
+from embodied_mem.worlds.eb_habitat.env import MAX_STEPS, Env
 
 _TARGETS = part("eb_habitat").TARGETS
 _PARTS = tuple(name for name, _, _ in _TARGETS if not name.startswith("receptacle_"))
@@ -208,3 +210,29 @@ def _door(door: str, to_open: bool) -> str:
     action = f"{'open' if to_open else 'close'} the {phrase}"
     assert action in ACTIONS, action
     return action
+
+
+MISTAKES = 0.25
+"""Share of actions that are drawn from all."""
+
+
+class EbHabitatParity:
+    """The expert's way with random actions between, after each of which it plans anew."""
+
+    options: dict[str, object] = {"max_steps": MAX_STEPS}  # noqa: RUF012
+
+    def actions(self, env: Env, rng: np.random.Generator) -> list[str]:
+        """Return actions that reach the goal of a copy of an env, or end its episode."""
+        played: list[str] = []
+        while not (env.ended or env.won) and len(played) < MAX_STEPS:
+            drawn = rng.random() < MISTAKES
+            played.append(ACTIONS[rng.integers(len(ACTIONS))] if drawn else solve(env)[0])
+            env.step(played[-1])
+        return played
+
+    def feedback(self, observation: str) -> str:
+        """Return the first line: what is in view and in the hand stands for the image."""
+        return observation.partition("\n")[0]
+
+
+PARITY = EbHabitatParity()

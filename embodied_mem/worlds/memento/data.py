@@ -6,15 +6,15 @@ records = load_records("acquisition")  # the official entries, metadata included
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from embodied_mem.envs import data_files
 from embodied_mem.envs.checks import checked_path
-from embodied_mem.envs.data_files import installed, read_bytes, read_object
+from embodied_mem.envs.data_files import installed, read_bytes, read_episodes, read_object, read_once
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.memento.engine import Houses, Task, read_tasks
 
@@ -38,30 +38,12 @@ DEVELOPMENT_SCENES = BENCHMARK_SCENES[:4]
 def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> tuple[Path, Path]:
     """Return the episode file and the folder with `scenes.json` and `captions.json` that belongs to it.
 
-    Args:
-        tasks: a stage (`acquisition`, `single`, `joint`) or an episode file (`.json` or `.json.gz`).
-        data: the data folder; None takes `$EMBODIED_MEM_DATA/memento`, or for a file the folder it lies in or below.
-
-    Raises:
-        DataNotFoundError: the stage or the houses are not installed.
+    `tasks` is one of `STAGES` or a file. Raises DataNotFoundError where the stage or the houses are not installed.
     """
-    path, folder = checked_path("tasks", tasks), None if data is None else checked_path("data", data)
-    if str(tasks) in STAGES:
-        root = folder or installed("memento")
-        if root is None:
-            raise DataNotFoundError(
-                "MEMENTO is not installed: expected scenes.json, captions.json and episodes/ in "
-                "$EMBODIED_MEM_DATA/memento; docs/worlds/memento.md says which files go there"
-            )
-        names = [root / "episodes" / f"{STAGES[str(tasks)]}{suffix}" for suffix in (".json.gz", ".json")]
-        found = [name for name in names if os.path.isfile(name)]
-        if not found:
-            raise DataNotFoundError(f"MEMENTO's stage {str(tasks)!r} is not installed: expected {names[0]}")
-        path = found[0]
-    elif not os.path.isfile(path):
-        raise DataNotFoundError(f"tasks: expected one of {', '.join(STAGES)} or an episode file, got {str(tasks)!r}")
+    names = {stage: [f"episodes/{stem}{ending}" for ending in (".json.gz", ".json")] for stage, stem in STAGES.items()}
+    path, root = data_files.find_episodes("memento", tasks, names, data)
     near = [path.parent, path.parent.parent, *filter(None, [installed("memento")])]
-    return path, _with_houses([folder] if folder else near)
+    return path, _with_houses([root] if data is not None else near)
 
 
 def find_houses(data: str | os.PathLike[str] | None = None) -> Path:
@@ -78,25 +60,14 @@ def _with_houses(roots: Sequence[Path]) -> Path:
     raise DataNotFoundError(f"no scenes.json and captions.json in {places}; pass data=<folder>")
 
 
-Read = TypeVar("Read")
-
-
-def _fresh(read: Callable[[Path, int], Read], path: Path) -> Read:
-    """What `read` gives of a file, which it reads once per change (its second argument says when that was)."""
-    try:
-        return read(path, path.stat().st_mtime_ns)
-    except OSError as error:
-        raise GameFileError(f"{path}: cannot be read: {error}") from error
-
-
-@functools.lru_cache(maxsize=4)
-def _houses(path: Path, stamp: int) -> Houses:
+@read_once
+def _houses(path: Path) -> Houses:
     return Houses.from_text(read_bytes(path), str(path))
 
 
 def load_houses(root: str | os.PathLike[str]) -> Houses:
     """Return the houses of a data folder, read once per change. Raises GameFileError for a malformed `scenes.json`."""
-    return _fresh(_houses, Path(root) / "scenes.json")
+    return _houses(Path(root) / "scenes.json")
 
 
 def load_scenes(root: str | os.PathLike[str]) -> dict[str, Any]:
@@ -110,11 +81,11 @@ def load_captions(root: str | os.PathLike[str]) -> list[tuple[str, str, str | No
     Raises:
         GameFileError: `captions.json` is malformed.
     """
-    return list(_fresh(_captions, Path(root) / "captions.json"))
+    return list(_captions(Path(root) / "captions.json"))
 
 
-@functools.lru_cache(maxsize=4)
-def _captions(path: Path, stamp: int) -> tuple[tuple[str, str, str | None], ...]:
+@read_once
+def _captions(path: Path) -> tuple[tuple[str, str, str | None], ...]:
     rows = []
     for template, entry in read_object(path).items():
         category = entry.get("category") if isinstance(entry, dict) else None
@@ -149,17 +120,8 @@ def load_tasks(
 
 
 def load_records(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
-    """Return the official entries of an episode file, with `metadata` (kind, memory, related episode) as it stands.
-
-    Raises:
-        DataNotFoundError: the file is not installed.
-        GameFileError: it is malformed.
-    """
-    path, _ = find_episodes(tasks, data)
-    episodes = read_object(path).get("episodes")
-    if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
-        raise GameFileError(f"{path}: 'episodes': expected a list of objects")
-    return episodes
+    """Return the official entries of an episode file, with `metadata` (kind, memory, related episode) as it stands."""
+    return read_episodes(find_episodes(tasks, data)[0])
 
 
 def tasks_of(

@@ -2,7 +2,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 class Houses:
-    scene_ids: list[str]
     @staticmethod
     def from_text(json: bytes, name: str) -> Houses: ...
 
@@ -10,7 +9,6 @@ class Task:
     name: str
     task: str
     scene_id: str
-    house_text: str
     house: dict[str, Any]
 
 def read_tasks(

@@ -80,16 +80,13 @@ class MementoVectorEnv(NativeVectorEnv):
         finder: Finder | None = None,
         num_threads: int | None = None,
     ):
-        """Read the tasks and make the envs.
+        """Read the tasks and make the envs. Other arguments as for `NativeVectorEnv`.
 
         Args:
             tasks: a stage (`acquisition`, `single`, `joint`), an episode file, or `Task` objects.
-            num_envs: number of tasks played side by side, B.
-            seed: decides, with env and episode number, the task drawn and all chance of its episode.
             max_steps: actions after which an episode is truncated; None for no limit.
             data: folder with `scenes.json`, `captions.json`, `episodes/`; None takes `$EMBODIED_MEM_DATA/memento`.
             finder: answers the three finding tools with a str, e.g. by a chat model; None answers by rule.
-            num_threads: threads that step the envs; None picks 1 per 64 envs, at most one per core.
 
         Raises:
             DataNotFoundError: the data is not installed.

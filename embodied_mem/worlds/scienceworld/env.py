@@ -85,14 +85,12 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
         lists_commands: bool = True,
         num_threads: int | None = None,
     ):
-        """Start the processes.
+        """Start the processes. Other arguments as for `NativeVectorEnv`.
 
         Args:
             tasks: an official split of all tasks (`train`, `dev`, `test`), of one ("boil/test"), an id ("boil/12"), or
                 a list of ids and `Task` objects.
             num_envs: number of tasks played side by side, B; each is a process of a few hundred MB.
-            seed: decides, with env and episode number, which task is drawn.
-            max_steps: steps after which an episode is truncated; None for no limit.
             simplifications: the original's, separated by commas ("easy", "openDoors", ...).
             subgoals: file of subgoals as `load_subgoals` reads it; every task must be in it.
             lists_commands: whether `admissible_commands` are asked for, which costs more time than the step.

@@ -83,11 +83,7 @@ class Simulator:
     """
 
     def __init__(self, simplifications: str = "", answers_within_s: int = ANSWER_TIMEOUT_S):
-        """Start the process.
-
-        Args:
-            simplifications: the original's, separated by commas ("easy", "openDoors,openContainers", ...).
-            answers_within_s: seconds after which it counts as dead.
+        """Start the process, which counts as dead if an answer takes longer than `answers_within_s`.
 
         Raises:
             MissingDependencyError: Java or the package is not installed.

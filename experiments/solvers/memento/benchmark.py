@@ -38,8 +38,7 @@ from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.memory.embedders import CachedEmbedder, LexicalEmbedder
 from embodied_mem.progress import Progress
-from embodied_mem.worlds.memento.agent.agent import HouseholdAgent
-from embodied_mem.worlds.memento.agent.react import ReActAgent
+from embodied_mem.worlds.memento.agent.react import HouseholdAgent, ReActAgent
 from embodied_mem.worlds.memento.data import (
     find_episodes,
     load_captions,

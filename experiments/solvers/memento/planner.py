@@ -29,7 +29,7 @@ import numpy as np
 
 from embodied_mem.memory.embedders import Embedder, default_embedder
 from embodied_mem.memory.profile import UserProfile
-from embodied_mem.worlds.memento.agent.agent import Reply
+from embodied_mem.worlds.memento.agent.react import Reply
 from embodied_mem.worlds.memento.traces.trace import HELD, Trace, parse_action, parse_objects, parse_result
 
 from .memory import Move, Part, Thing, recall, unified, with_carries

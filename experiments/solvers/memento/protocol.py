@@ -38,7 +38,7 @@ from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 from .retrieval import TraceMemory
 
 if TYPE_CHECKING:
-    from embodied_mem.worlds.memento.agent.agent import HouseholdAgent
+    from embodied_mem.worlds.memento.agent.react import HouseholdAgent
 
 
 NUM_ENVS = 48

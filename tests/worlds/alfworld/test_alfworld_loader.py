@@ -1,4 +1,4 @@
-"""Loading ALFWorld games: every official file, what is refused and how, and 20,000 mutated files."""
+"""Loading ALFWorld games: every official file, what is refused and how, and mutated files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mutations import mutated
 from embodied_mem.errors import GameFileError
 from embodied_mem.worlds.alfworld.env import TASK_TYPES, Env, Game
 
-NUM_MUTATED_FILES = 20_000
+NUM_MUTATED_FILES = 5_000
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +156,6 @@ def test_mutated_files_are_refused_or_played(game_file):
             games += 1
             if games % 20 == 0:
                 assert env.step(env.admissible_commands[0]) != "Nothing happens."
-    assert games > 500
+    assert games > NUM_MUTATED_FILES / 40
     assert games + refused == NUM_MUTATED_FILES
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 200_000, "loading leaks memory"

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, get_environment
-from embodied_mem.worlds.alfworld.compat.games import renumbered
+from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, get_environment, renumbered
 from embodied_mem.worlds.alfworld.engine import Env, Game
 from embodied_mem.worlds.alfworld.env import TASK_TYPES
 from experiments.analyses import alfworld_original

@@ -6,8 +6,7 @@ import pytest
 
 from embodied_mem.language.chat import ChatError, ChatReply, UsageMeter
 from embodied_mem.language.recorded_chat import RecordedChatModel
-from embodied_mem.worlds.memento.agent.agent import Reply
-from embodied_mem.worlds.memento.agent.react import ChatFinder, ReActAgent, parse_reply
+from embodied_mem.worlds.memento.agent.react import ChatFinder, ReActAgent, Reply, parse_reply
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 
 FIRST = (

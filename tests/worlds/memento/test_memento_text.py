@@ -6,7 +6,7 @@ import memento_house
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.worlds.memento.data import load_houses, load_tasks
+from embodied_mem.worlds.memento.data import load_tasks
 from embodied_mem.worlds.memento.env import Env, MementoVectorEnv, candidates
 
 _TAILS = (
@@ -26,7 +26,6 @@ def test_house_text_of_the_recorded_prompt(memento_data):
     asked = prompt[prompt.rindex("\nTask: ") + 1 : prompt.rindex("\n\nPossible Actions:")]
     task = next(task for task in load_tasks("acquisition", memento_data) if task.name == "1001")
     assert Env(task).observation == asked
-    assert load_houses(memento_data).text("102817140") == task.house_text
 
 
 def test_every_episode_loads(memento_data):

@@ -16,7 +16,7 @@ from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputEr
 from embodied_mem.worlds.memento.data import Houses, load_captions, load_records, load_tasks, read_tasks
 from embodied_mem.worlds.memento.env import Env
 
-NUM_MUTATED_FILES = 10_000
+NUM_MUTATED_FILES = 3_000
 _PLACES = ("table_4", "cabinet_5", "bed_6", "chest_of_drawers_7", "floor_kitchen_1", "floor_bedroom_1")
 _THINGS = ("cup_0", "book_1", "vase_2")
 _ROOMS = ("kitchen_1", "bedroom_1", "porch_1")

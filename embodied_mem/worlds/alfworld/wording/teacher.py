@@ -258,11 +258,7 @@ class RuleTeacher(TeacherNoise):
         return Lesson(output, after, action, self._reference(after) if guidance else "")
 
     def _edits(self, state: BriefState, percept: Percept, doubted: Command | None) -> list[Edit]:
-        """What the newest observation changes in the Brief State; only edits that it admits.
-
-        `doubted` is a refused `take` of what the Brief State has in that place: the belief goes, and the place counts
-        as not searched, so that it is looked at again.
-        """
+        # A refused `take` of what the Brief State has in that place, `doubted`, ends the belief and the search there.
         before = state.agent_value("holding")
         held = before if percept.held is None else percept.held
         treated = self._is_treated(state, percept, held or before)
@@ -327,10 +323,7 @@ class RuleTeacher(TeacherNoise):
         return edits
 
     def _is_treated(self, state: BriefState, percept: Percept, thing: str) -> bool:
-        """Whether the change that the task asks for has been made to `thing`, as far as Brief State and answer tell.
-
-        The Brief State tells by its subgoal while the object is held, and by a fact once it was put down on the way.
-        """
+        """Decide by Brief State and answer whether the change that the task asks for was made to `thing`."""
         change = self.task.change
         if not change or type_of(thing) != self.task.object_type:
             return False
@@ -369,10 +362,7 @@ class RuleTeacher(TeacherNoise):
         return [Fold()] * done if done >= 0 and known == self.subgoals[-len(known) :] else None
 
     def _guidance(self, state: BriefState, doubted: str) -> tuple[str, str]:
-        """(guidance, reason) for the Brief State: of the first rule that has one; both empty when none has.
-
-        `doubted` is a place that is to be looked at again, or empty.
-        """
+        """(guidance, reason) of the first rule that has one; `doubted` is a place to look at again, or empty."""
         verb, _, thing = state.current.partition(" ")
         held = state.agent_value("holding")
         if held and type_of(held) != self.task.object_type:

@@ -12,9 +12,10 @@ Source: MEMENTO C.1 and F.2 (ReAct prompting), D.1 (text of the user profile).
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
-from typing import cast
+from typing import Protocol, cast
 
 from embodied_mem.language.chat import ChatError, ChatModel, Message
 from embodied_mem.language.json_answers import find_json, without_thoughts
@@ -22,10 +23,43 @@ from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory.profile import UserProfile
 
 from ..traces.trace import Trace, parse_action
-from .agent import Reply
 
 _PACKAGE = "embodied_mem.worlds.memento.agent"
 _CALL = re.compile(r"\w+\s*\[[^\[\]\n]*\]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reply:
+    """One answer of an agent.
+
+    Attributes:
+        thought: why, for people and for memory; never read by the world.
+        action: the call, e.g. `Place[cup_1, on, table_2, None, None]`.
+    """
+
+    thought: str
+    action: str
+
+
+class HouseholdAgent(Protocol):
+    """Whatever plays household tasks."""
+
+    def begin(
+        self, instruction: str, observation: str, memories: Sequence[Trace] = (), profile: UserProfile | None = None
+    ) -> None:
+        """Start a task.
+
+        Args:
+            instruction: what the user said.
+            observation: the world's first observation, with the house text.
+            memories: what was retrieved for the instruction, best first.
+            profile: what is known of the user; None for nothing.
+        """
+        ...
+
+    def act(self, observation: str) -> Reply:
+        """The next action, after `observation`."""
+        ...
 
 
 class ReActAgent:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from embodied_mem.atomic_file import write_bytes
-from embodied_mem.envs.data_files import read_bytes, read_object
+from embodied_mem.envs.data_files import read_bytes, read_episodes, read_object
 from embodied_mem.envs.originals import Originals, write_json
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.memento.data import STAGES
@@ -45,9 +45,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
         if not paths:
             said.append(f"{stem}: not in these folders")
             continue
-        episodes = read_object(paths[0]).get("episodes")
-        if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
-            raise GameFileError(f"{paths[0]}: 'episodes': expected a list of objects")
+        episodes = read_episodes(paths[0])
         for i, episode in enumerate(episodes):
             try:
                 templates.update(handle.rpartition("_:")[0] for handle in episode["name_to_receptacle"])

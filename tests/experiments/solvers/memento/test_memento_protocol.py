@@ -10,7 +10,7 @@ import pytest
 from embodied_mem.errors import GameFileError, InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.worlds.memento import generator as generator
-from embodied_mem.worlds.memento.agent.agent import Reply
+from embodied_mem.worlds.memento.agent.react import Reply
 from embodied_mem.worlds.memento.data import load_records, load_tasks, tasks_of
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 from experiments import evaluate
