@@ -1,0 +1,81 @@
+"""Worlds as task environments of Tunix, for its `AgenticGRPOLearner` on TPU and GPU.
+
+    from embodied_mem.serve.tunix import TunixWorld, rows
+
+    learner = GRPOLearner(..., env_class=TunixWorld, env_kwargs={"world": "alfworld", "max_steps": 30})
+    learner.train(rows(num_tasks=2000))         # a row is a seed; the envs of a group play the same task
+
+The first text is the goal's observation with the commands that are possible now. A reply's command is its
+`<action>…</action>`, else its last line. The reward is the world's; a `reward_fn(task=, action=, reward=)` replaces it.
+
+Needs `pip install google-tunix`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from embodied_mem.envs.single_env import TextEnv
+from embodied_mem.errors import InvalidInputError, MissingDependencyError
+from embodied_mem.serve.replies import SYSTEM_PROMPT, command_of, prompt_of
+
+try:
+    from tunix.rl.agentic.environments.base_environment import BaseTaskEnv, EnvStepResult
+except ImportError as error:
+    raise MissingDependencyError(f"Tunix is not installed ({error}); run: pip install google-tunix") from error
+
+
+class TunixWorld(BaseTaskEnv):
+    """One episode of a world.
+
+    Args:
+        task: a row of `rows`; its `seed` decides the task and all chance in it.
+        world: the world's name.
+        options: of the world's class, such as `tasks`; `max_steps` is given beside it.
+        reward_fn: replaces the world's reward; called with `task`, `action` (the command) and `reward`.
+        max_steps: steps after which the episode ends.
+        kwargs: the learner's, such as `group_id`.
+
+    Raises:
+        InvalidInputError: the row has no seed, the world or one of its options is unknown.
+    """
+
+    def __init__(
+        self,
+        task: Mapping[str, Any] | None = None,
+        *,
+        world: str = "alfworld",
+        options: Mapping[str, Any] | None = None,
+        reward_fn: Callable[..., float] | None = None,
+        max_steps: int = 50,
+        **kwargs: Any,
+    ):
+        super().__init__(dict(task or {}), reward_fn=reward_fn, max_steps=max_steps, **kwargs)
+        try:
+            self._seed = int(self.task["seed"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError(f"task: expected a row with a seed, got {self.task!r}") from error
+        self._env = TextEnv(world, max_steps=max_steps, **(options or {}))
+
+    def _initial_observation(self) -> str:
+        return prompt_of(*self._env.reset(seed=self._seed))
+
+    def _step_impl(self, action: Any) -> EnvStepResult:
+        command = command_of(str(getattr(action, "action", action)))
+        text, reward, terminated, truncated, info = self._env.step(command)
+        if self.reward_fn is not None:
+            reward = float(self.reward_fn(task=self.task, action=command, reward=reward))
+        metrics = {"command": command, "won": bool(info["won"]), "progress": float(info["progress"])}
+        return EnvStepResult(prompt_of(text, info), reward, terminated or truncated, metrics)
+
+    def close(self) -> None:
+        """End what the world runs."""
+        with contextlib.suppress(AttributeError):  # the constructor failed before there was an env
+            self._env.close()
+
+
+def rows(num_tasks: int, first_seed: int = 0) -> list[dict[str, Any]]:
+    """List the rows of a dataset: a task per seed, with the system prompt as `prompts`."""
+    return [{"prompts": SYSTEM_PROMPT, "seed": seed} for seed in range(first_seed, first_seed + num_tasks)]
