@@ -113,10 +113,9 @@ def train(
     from embodied_mem import registry
     from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
     from embodied_mem.evaluation.command import print_result
-    from embodied_mem.evaluation.executor_check import check_executor
     from embodied_mem.evaluation.intervals import paired_difference
     from embodied_mem.evaluation.report import manifest, table, write_report
-    from embodied_mem.evaluation.score import score
+    from embodied_mem.evaluation.score import check_executor, score
     from embodied_mem.parallel.processes import first_alone, is_first
     from embodied_mem.training import loop, models, sft
     from embodied_mem.training.bundle import Bundle, save_bundle

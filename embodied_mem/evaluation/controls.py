@@ -34,35 +34,23 @@ if TYPE_CHECKING:
     from embodied_mem.training.teachers.lesson import TaskSource
 
 
-def bank_option() -> Any:
-    """Return the field `bank` of a benchmark's configuration."""
-    return option(("committed",), f"of deliveries: what the bank gives, one or several of {', '.join(NAMES)}")
-
-
-def soft_option() -> Any:
-    """Return the field `soft` of a benchmark's configuration."""
-    return option(
-        ("intact",), f"of deliveries: what becomes of soft tokens, of {', '.join(SOFT_SETTINGS)}, only+swapped, ..."
-    )
-
-
-def hint_tokens_option() -> Any:
-    """Return the field `hint_tokens` of a benchmark's configuration."""
-    return option((), "of deliveries: tokens of guidance that reach the executor; default all", kind=int)
-
-
-def guidance_option() -> Any:
-    """Return the field `guidance` of a benchmark's configuration."""
-    return option(("place",), f"of deliveries: how much guidance says, one or several of {', '.join(GUIDANCE)}")
-
-
 DECODING = ("free", "admissible")
 """The executor writes any text, or one of the commands that the world admits."""
 
 
-def decoding_option() -> Any:
-    """Return the field `decoding` of a benchmark's configuration."""
-    return option(("free",), f"of deliveries: what an executor may write, one or several of {', '.join(DECODING)}")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ControlOptions:
+    """Options of benchmarks that play deliveries under controls; each field says so itself."""
+
+    bank: tuple[str, ...] = option(
+        ("committed",), f"of deliveries: what the bank gives, one or several of {', '.join(NAMES)}"
+    )
+    soft: tuple[str, ...] = option(
+        ("intact",), f"of deliveries: what becomes of soft tokens, of {', '.join(SOFT_SETTINGS)}, only+swapped, ..."
+    )
+    hint_tokens: tuple[int, ...] = option(
+        (), "of deliveries: tokens of guidance that reach the executor; default all", kind=int
+    )
 
 
 @dataclasses.dataclass(frozen=True)

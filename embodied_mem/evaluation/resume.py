@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +25,7 @@ class Finished(Generic[Row]):
     """Outcomes of episodes that are on the disk.
 
     Args:
-        path: of the file.
+        path: of the file; None keeps them in memory alone.
         belongs_to: what is at `path` is read if it belongs to the same, else begun anew.
         row: makes an outcome of its values, as `EpisodeResult` does; None for plain lists.
 
@@ -34,9 +33,11 @@ class Finished(Generic[Row]):
         rows: (agent or delivery, subset or seed, task) -> outcome.
     """
 
-    def __init__(self, path: pathlib.Path, belongs_to: Mapping[str, Any], row: Callable[..., Row] | None = None):
-        self._path = path = path.absolute()
+    def __init__(self, path: pathlib.Path | None, belongs_to: Mapping[str, Any], row: Callable[..., Row] | None = None):
+        self._path = path = path and path.absolute()
         self.rows: dict[tuple[str, str, str], Row] = {}
+        if path is None:
+            return
         head = json.dumps(belongs_to)
         lines = path.read_text().splitlines() if path.exists() else []
         if lines and lines[0] == head:
@@ -51,8 +52,9 @@ class Finished(Generic[Row]):
     def add(self, agent: str, subset: str, task: str, outcome: Row) -> None:
         """Keep one outcome."""
         self.rows[agent, subset, task] = outcome
-        with self._path.open("a") as file:
-            file.write(json.dumps([agent, subset, task, *outcome]) + "\n")
+        if self._path:
+            with self._path.open("a") as file:
+                file.write(json.dumps([agent, subset, task, *outcome]) + "\n")
 
 
 @contextlib.contextmanager
@@ -60,7 +62,7 @@ def kept_beside(
     result: pathlib.Path | None, name: str, belongs_to: Mapping[str, Any], row: Callable[..., Row] | None = None
 ) -> Iterator[Finished[Row]]:
     """Outcomes in a file beside `result` that goes when the block comes to its end; without a result, for the block."""
-    with tempfile.TemporaryDirectory() as scratch:
-        path = pathlib.Path(f"{result or f'{scratch}/report'}.{name}.jsonl").absolute()
-        yield Finished(path, belongs_to, row)
+    path = pathlib.Path(f"{result}.{name}.jsonl").absolute() if result else None
+    yield Finished(path, belongs_to, row)
+    if path:
         path.unlink()

@@ -7,20 +7,19 @@ scores["compiled"].success, scores["compiled"].interval
 from __future__ import annotations
 
 import dataclasses
-import types
+import functools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from embodied_mem.agents.deliveries import Delivered
-from embodied_mem.agents.rollout import Envs, Trajectory, play
+from embodied_mem.agents.rollout import Bank, Envs, Trajectory, play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.controls import Setting, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row, wilson
-from embodied_mem.evaluation.noaction import Withheld, withheld_in, withheld_of, withheld_row
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.readers import DEFAULT
@@ -31,11 +30,20 @@ if TYPE_CHECKING:
     from embodied_mem.agents.deliveries import Delivery
     from embodied_mem.compiler.executor import Acts
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
-    from embodied_mem.compiler.prompts import Shown
     from embodied_mem.language.chat import ChatModel
     from embodied_mem.language.tokenizers import Tokenizer
     from embodied_mem.training.bundle import Bundle
+    from embodied_mem.training.config import Config, MemoryConfig
     from embodied_mem.training.teachers.lesson import TaskSource, Teacher
+
+Row = TypeVar("Row", bound=Iterable[Any])
+CHECKED_GAMES = 8
+"""Training tasks that an executor plays before it is trained for."""
+MIN_ACCEPTED = 0.5
+"""Share of commands that have an effect, below which an executor without a win is refused."""
+COUNTS = ("outputs", "withheld", "judged", "nothing_due", "rightly", "hint_tokens")
+"""Of a compiler: its outputs; those without guidance; those beside which there is the teacher's; of these, steps at
+which the teacher gives no guidance, and at which neither does; tokens of guidance and soft tokens in the prompts."""
 
 
 def result_of(
@@ -51,8 +59,8 @@ def result_of(
     `decode_ms` (of its time, without compiling), `compiler_tokens`, `compiler_ms`, `refused` (commands without effect),
     `calls` (of a memory method), `memory_tokens` (of memories in the executor's prompts), `outputs` (of the compiler),
     `well_formed` (of these), steps that are `guided`, `cited` (guidance names an experience as its source),
-    `unsupported` (that experience does not say so), `made_up` (no experience of the episode does), and the counts of
-    `noaction.Withheld`, for which see there `make_teacher` and `tokenizer`.
+    `unsupported` (that experience does not say so), `made_up` (no experience of the episode does), and the counts
+    of `withheld_in`, for which see there `make_teacher` and `tokenizer`.
     """
     delivered, tokens = trajectory.delivered, trajectory.executor_tokens
     outputs = [d.record.output for d in delivered if d.record is not None]
@@ -72,7 +80,7 @@ def result_of(
         "cited": sum(d.supported is not None for d in delivered),
         "unsupported": sum(d.supported is False for d in delivered),
         "made_up": sum(d.made_up for d in delivered),
-        **withheld_in(trajectory, make_teacher, tokenizer)._asdict(),
+        **withheld_in(trajectory, make_teacher, tokenizer),
         "outputs": len(outputs),
     }
     return EpisodeResult(
@@ -85,6 +93,48 @@ def result_of(
 def _memory_tokens(delivered: Sequence[Delivered], tokenizer: Tokenizer | None) -> int:
     counts = Counter(d.memory for d in delivered if d.memory)
     return sum(steps * len(tokenizer.encode(text)) for text, steps in counts.items()) if tokenizer else 0
+
+
+def withheld_in(
+    trajectory: Trajectory, make_teacher: Callable[[], Teacher] | None = None, tokenizer: Tokenizer | None = None
+) -> dict[str, int]:
+    """Count `COUNTS` in an episode; without a teacher none is judged, without a tokenizer only soft tokens count.
+
+    Right is what the teacher does that the compiler learned from: it reads the same experiences, the same Brief State
+    and the same observation, and says nothing where memory has nothing to add.
+    """
+    from embodied_mem.training.teachers.dagger import relabel
+
+    delivered = trajectory.delivered
+    guided = [bool(d.record.output.guidance) for d in delivered if d.record is not None]
+    if not guided:
+        return dict.fromkeys(COUNTS, 0)
+    hint_tokens = sum(0 if d.soft is None else len(d.soft) for d in delivered)
+    if tokenizer is not None:
+        hint_tokens += sum(len(tokenizer.encode(f"\nhint: {d.hint}")) for d in delivered if d.hint)
+    labels = relabel(trajectory, trajectory.experiences, make_teacher()) if make_teacher else []
+    nothing_due = [not label.hint for label in labels]
+    rightly = sum(due and not given for due, given in zip(nothing_due, guided))
+    counts = len(guided), guided.count(False), len(labels), sum(nothing_due), rightly, hint_tokens
+    return dict(zip(COUNTS, counts))
+
+
+def withheld_row(counts: Mapping[str, float]) -> dict[str, Any]:
+    """Return the columns of a delivery's row, from its sums of `COUNTS`.
+
+    `noaction` is the share of outputs without guidance, `noaction_precision` the share of these at which the teacher
+    gives none, `noaction_recall` the share of the teacher's at which the compiler gives none; None where that is no
+    number. `noaction_tokens_saved` is how many tokens the executor was spared per step: what guidance and soft tokens
+    take where there is guidance, on average, at the share of steps without. The compiler itself saves nothing.
+    """
+    outputs, withheld, judged, nothing_due, rightly, hint_tokens = (int(counts[name]) for name in COUNTS)
+    guided = outputs - withheld
+    return {
+        "noaction": withheld / outputs if outputs else 0.0,
+        "noaction_precision": rightly / withheld if judged and withheld else None,
+        "noaction_recall": rightly / nothing_due if nothing_due else None,
+        "noaction_tokens_saved": hint_tokens / guided * withheld / outputs if guided else 0.0,
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +205,7 @@ class Score:
             "made_up_per_100_steps": 100 * per_step("made_up"),
             "refused": per_step("refused"),
             "memory_tokens_per_step": per_step("memory_tokens"),
-            **withheld_row(withheld_of({name: self.table(name).sum() for name in Withheld._fields})),
+            **withheld_row({name: self.table(name).sum() for name in COUNTS}),
         }
         if self.observed:
             row |= {"calls_per_step": per_step("calls"), "observed": [*self.observed]}
@@ -164,6 +214,56 @@ class Score:
             row["difference_to_" + baseline.delivery] = difference
             row["difference_interval"] = [low, high]
         return row
+
+
+def play_batches(
+    envs: Envs,
+    executor: Acts,
+    delivery: Delivery,
+    bank: Bank,
+    memory: MemoryConfig,
+    episodes: Mapping[tuple[str, str, str], tuple[int, int]],
+    finished: Finished[Row],
+    row_of: Callable[[Trajectory, int], Row],
+    *,
+    on_played: Callable[[Trajectory], None] | None = None,
+    progress: Progress | None = None,
+    constrained: bool = False,
+) -> list[Row]:
+    """Play what is not finished, and return a row per episode.
+
+    Batches are cut in the same way whatever is finished, so that a row does not depend on where a run was stopped.
+
+    Args:
+        envs: as many as episodes are played side by side.
+        executor, delivery, bank, constrained: see `agents.rollout.play`.
+        memory: as the models were trained with.
+        episodes: key in `finished` -> (task, seed).
+        finished: gets the rows; a batch that is whole in it is not played.
+        row_of: (trajectory, number of its env) -> row.
+        on_played: called with what is played now.
+        progress: is told the share of wins, where rows have `won`.
+    """
+    rows: list[Row] = []
+    keys = [*episodes]
+    for batch in (keys[first : first + envs.num_envs] for first in range(0, len(keys), envs.num_envs)):
+        if not all(key in finished.rows for key in batch):
+            tasks, seeds = zip(*(episodes[key] for key in batch))
+            played = play(
+                envs, executor, delivery, bank,
+                tasks=tasks, seeds=seeds, top_k=memory.top_k, shown=memory.shown, constrained=constrained,
+            )  # fmt: skip
+            for number, (key, trajectory) in enumerate(zip(batch, played)):
+                if on_played:
+                    on_played(trajectory)
+                if key not in finished.rows:
+                    finished.add(*key, row_of(trajectory, number))
+        rows += [finished.rows[key] for key in batch]
+        if progress:
+            progress.update(
+                len(batch), delivery=batch[0][0], success=float(np.mean([getattr(row, "won", 0) for row in rows]))
+            )
+    return rows
 
 
 def score_deliveries(
@@ -175,12 +275,9 @@ def score_deliveries(
     deliveries: Sequence[str | Setting],
     tasks: Sequence[int],
     seeds: Sequence[int],
-    top_k: int,
-    shown: Shown,
-    finished: Mapping[tuple[str, str, str], EpisodeResult] = types.MappingProxyType({}),
-    on_episode: Callable[[str, str, str, EpisodeResult], None] | None = None,
-    numbered: bool = False,
-    newest_first: bool = False,
+    memory: MemoryConfig,
+    label: str = "evaluation",
+    finished: Finished[EpisodeResult] | None = None,
     source: TaskSource | None = None,
     on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
     chat: ChatModel | None = None,
@@ -188,12 +285,10 @@ def score_deliveries(
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
 
-    Batches are cut in the same way whatever is finished, so that a row does not depend on where a run was stopped.
-
     Args:
-        finished: (delivery, seed, task) -> result of an earlier run; a batch of such episodes is not played.
-        on_episode: called with name, seed, task and the result of each episode, finished ones included.
-        numbered, newest_first: as the experiences were that the models were trained on.
+        memory: as the models were trained with.
+        label: of the progress; empty for none.
+        finished: what is in it is not played again, and what is played is kept there.
         source: of the tasks, for the deliveries `teacher` and `guidance_only`, and to judge by when guidance is due.
         on_played: called with name and trajectory of each episode that is played, finished ones not included, and the
             compiler.
@@ -203,37 +298,64 @@ def score_deliveries(
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
     """
-    pairs = [(task, seed) for seed in seeds for task in tasks]
+    from embodied_mem.parallel.processes import is_first
+
+    kept = finished if finished is not None else Finished[EpisodeResult](None, {})
     teacher, tokenizer = source.teacher if source else None, compiler.tokenizer if compiler else None
     scores = {}
-    for setting in (Setting(one) if isinstance(one, str) else one for one in deliveries):
-        name = setting.name
-        delivery, view, acting = under(
-            setting, executor, compiler, bank, source=source, numbered=numbered, newest_first=newest_first,
-            chat=chat, registered=registered,
-        )  # fmt: skip
-        rows: list[EpisodeResult] = []
-        for first in range(0, len(pairs), envs.num_envs):
-            part = pairs[first : first + envs.num_envs]
-            keys = [(name, str(seed), str(task)) for task, seed in part]
-            if all(key in finished for key in keys):
-                batch = [finished[key] for key in keys]
-            else:
-                played = play(
-                    envs, acting, delivery, view,
-                    tasks=[t for t, _ in part], seeds=[s for _, s in part], top_k=top_k, shown=shown,
-                    constrained=setting.decoding == "admissible" and setting.delivery != "guidance_only",
-                )  # fmt: skip
-                if on_played:
-                    for trajectory in played:
-                        on_played(name, trajectory, compiler)
-                batch = [result_of(one, name, one.seed, teacher, tokenizer) for one in played]
-            for key, numbers in zip(keys, batch):
-                if on_episode:
-                    on_episode(*key, numbers)
-            rows += batch
-        scores[name] = Score(name, rows, len(seeds), getattr(delivery, "observed", ()))
+    total = len(tasks) * len(seeds) * len(deliveries)
+    with Progress(label, total, unit="episode", silent=not (label and is_first())) as progress:
+        for setting in (Setting(one) if isinstance(one, str) else one for one in deliveries):
+            name = setting.name
+            delivery, view, acting = under(
+                setting, executor, compiler, bank, source=source, numbered=memory.numbered,
+                newest_first=memory.newest_first, chat=chat, registered=registered,
+            )  # fmt: skip
+
+            def row_of(one: Trajectory, number: int, name: str = name) -> EpisodeResult:
+                return result_of(one, name, one.seed, teacher, tokenizer)
+
+            rows = play_batches(
+                envs, acting, delivery, view, memory,
+                {(name, str(seed), str(task)): (task, seed) for seed in seeds for task in tasks}, kept, row_of,
+                on_played=functools.partial(_tell, on_played, name, compiler) if on_played else None,
+                progress=progress, constrained=setting.decoding == "admissible" and setting.delivery != "guidance_only",
+            )  # fmt: skip
+            scores[name] = Score(name, rows, len(seeds), getattr(delivery, "observed", ()))
     return scores
+
+
+def _tell(
+    on_played: Callable[[str, Trajectory, MemoryCompiler | None], None],
+    name: str,
+    compiler: MemoryCompiler | None,
+    one: Trajectory,
+) -> None:
+    on_played(name, one, compiler)
+
+
+def check_executor(config: Config, executor: Acts, envs: Envs, num_tasks: int, bank: MemoryBank) -> Score:
+    """Return the row `none` of the first training tasks, `CHECKED_GAMES` at most.
+
+    A published model that does not know the world's commands wins nothing with any guidance, and GRPO gets no signal.
+
+    Raises:
+        InvalidInputError: it wins none of them and fewer than `MIN_ACCEPTED` of its commands have an effect.
+    """
+    row = score_deliveries(
+        envs, executor, None, bank, deliveries=("none",), tasks=range(min(CHECKED_GAMES, num_tasks)), seeds=(0,),
+        memory=config.memory, label="",
+    )["none"]  # fmt: skip
+    accepted = 1 - row.per_step("refused")
+    steps = row.table("steps").mean()
+    if not row.won.any() and accepted < MIN_ACCEPTED:
+        raise InvalidInputError(
+            f"model.executor: expected one that knows the commands of {config.world.name}, got {config.model.executor} "
+            f"from {config.model.weights}: without memory it won 0 of {row.won.size} training games in "
+            f"{steps:.0f} steps each, and {100 * accepted:.0f} % of its commands had an effect. Train it on "
+            "the teacher's commands first (--executor-sft.steps 1000) or take another model; --unchecked goes on"
+        )
+    return row
 
 
 def refuse_weights(weights: str, trained_on: str, expected: str) -> NoReturn:
@@ -260,43 +382,21 @@ def score(
     deliveries: Sequence[str | Setting],
     seeds: Sequence[int],
     temperature: float,
-    label: str = "evaluation",
-    finished: Finished[EpisodeResult] | None = None,
     batch_size: int = 0,
     executor: Acts | None = None,
-    on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
-    chat: ChatModel | None = None,
-    registered: Callable[[str, Any], Delivery] | None = None,
+    **more: Any,
 ) -> dict[str, Score]:
     """Return the rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
 
     `executor` acts in place of the bundle's own. Models are compiled for batches of 16 and of the configuration's size,
-    or of `batch_size` where one is given.
-
-    What is in `finished` is not played again, and what is played is kept there. For `on_played`, `chat` and
-    `registered` see `score_deliveries`.
+    or of `batch_size` where one is given. For `more` see `score_deliveries`.
     """
-    from embodied_mem.parallel.processes import is_first
     from embodied_mem.training.tasks import sources_of
 
     config = bundle.config
     buckets = (batch_size,) if batch_size else (16, config.evaluation.batch_size)
     own, compiler = bundle.acting(temperature=temperature, batch_buckets=buckets)
-    episodes = num_tasks * len(seeds) * len(deliveries)
-    with Progress(label, episodes, unit="episode", silent=not is_first()) as progress:
-        won: dict[str, list[bool]] = {}
-        earlier = dict(finished.rows) if finished else {}
-
-        def on_episode(name: str, seed: str, task: str, numbers: EpisodeResult) -> None:
-            if finished and (name, seed, task) not in finished.rows:
-                finished.add(name, seed, task, numbers)
-            won.setdefault(name, []).append(numbers.won)
-            progress.update(1, delivery=name, success=sum(won[name]) / len(won[name]))
-
-        return score_deliveries(
-            envs, executor or own, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
-            top_k=config.memory.top_k, shown=config.memory.shown, finished=earlier, on_episode=on_episode,
-            numbered=config.memory.numbered, newest_first=config.memory.newest_first,
-            source=sources_of(config.world, config.seed)[0], on_played=on_played, chat=chat,
-            registered=registered,
-        )  # fmt: skip
+    return score_deliveries(
+        envs, executor or own, compiler, bank, deliveries=deliveries, tasks=range(num_tasks), seeds=seeds,
+        memory=config.memory, source=sources_of(config.world, config.seed)[0], **more,
+    )  # fmt: skip

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,9 +52,8 @@ from embodied_mem.evaluation.benchmark import (
 )
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
-from embodied_mem.evaluation.controls import Setting, bank_option, hint_tokens_option, settings_of, soft_option, under
+from embodied_mem.evaluation.controls import ControlOptions, Setting, settings_of, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row
-from embodied_mem.evaluation.noaction import withheld_of, withheld_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import difference, markdown, rate
@@ -65,7 +65,6 @@ from embodied_mem.registry import load, names
 
 if TYPE_CHECKING:
     from embodied_mem.agents.rollout import Trajectory
-    from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.training.teachers.lesson import TaskSource
 
 
@@ -113,25 +112,8 @@ NOTE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannerConfig(ChatOptions):
-    """What is played.
-
-    Attributes:
-        world: id of the environment.
-        agents: of `AGENTS`, or `chat_planner_critic`; with `repeat` those of other papers, too.
-        subsets: that are scored; empty takes all at hand.
-        deliveries: of memory, by the models in `weights`.
-        weights: folder with models that read ALFWorld's texts.
-        seeds: of the deliveries; each task is played once per seed.
-        temperature: of the deliveries; 0 is greedy.
-        bank, soft, hint_tokens: controls of the deliveries, see `evaluation.controls`.
-        training_tasks: that memory is made of; 0 takes all.
-        num_tasks: of each subset; 0 takes all.
-        trace: JSON lines of every step, for `embodied-mem view`.
-        revisit: steps of an episode in homes that an agent knows (`play_revisited`); 0 plays the rest and not that.
-        repeat: times that agents play a subset, memory kept (`play_repeated`); 0 plays the rest and not that.
-        max_steps: of an episode then.
-    """
+class PlannerConfig(ControlOptions, ChatOptions):
+    """What is played; each field says so itself. Agents of other papers play with `repeat` alone."""
 
     world: str
     agents: tuple[str, ...] = option(
@@ -144,9 +126,6 @@ class PlannerConfig(ChatOptions):
     weights: str = option("experiments/weights/alfworld", "folder with models that read ALFWorld's texts")
     seeds: tuple[int, ...] = option((0, 1, 2), "of deliveries")
     temperature: float = option(0.5, "of deliveries, 0 is greedy")
-    bank: tuple[str, ...] = bank_option()
-    soft: tuple[str, ...] = soft_option()
-    hint_tokens: tuple[int, ...] = hint_tokens_option()
     training_tasks: int = option(0, "that memory is made of, the first so many; 0 takes all")
     num_tasks: int = option(0, "of each subset, the first so many; 0 takes all")
     trace: pathlib.Path | None = trace_option("what is played now")
@@ -206,28 +185,11 @@ class PlannerBenchmark:
     ) -> dict[str, Any]:
         started = time.perf_counter()
         facts = manifest(config=chosen_by(config), planner="rules", note=NOTE)
-        if config.revisit:
-            return evaluate_revisited(self, config, facts, result)
-        if config.repeat:
-            return evaluate_repeated(self, config, facts, result)
-        shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
-        belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
-        with kept_beside(result, "tasks", belongs_to, EpisodeResult) as finished:
-            model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
-            with open_trace(config.trace) as trace:
-                played = play_all(self, config, models or Models(config.weights), finished, model, trace)
-            report = {
-                "subsets": rows_of(played),
-                **facts,
-                **usage_of(model),
-                "seconds": round(time.perf_counter() - started, 1),
-            }
-            report |= episodes_data(
-                self.world, played, training_tasks=config.training_tasks,
-                temperature=config.temperature if config.deliveries else None,
-            )  # fmt: skip
-            if result:
-                write_result(result, report)
+        other = evaluate_revisited if config.revisit else evaluate_repeated if config.repeat else evaluate_subsets
+        report = facts | other(self, config, facts, models or Models(config.weights), result)
+        report["seconds"] = round(time.perf_counter() - started, 1)
+        if result:
+            write_result(result, report)
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
@@ -248,6 +210,28 @@ class PlannerBenchmark:
         """A new agent; with `memory`, one that goes on with it; with `model`, one that asks it."""
         parts = chat_parts(model, load(self.world, "skills")(config)) if model is not None else {}
         return PlannerCriticAgent.for_world(self.world, config, memory, **parts)
+
+
+def evaluate_subsets(
+    benchmark: PlannerBenchmark,
+    config: PlannerConfig,
+    facts: Mapping[str, Any],
+    models: Models,
+    result: pathlib.Path | None,
+) -> dict[str, Any]:
+    """Return the report's parts for independent tasks; what is finished is kept beside `result` until the end."""
+    shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
+    belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
+    with kept_beside(result, "tasks", belongs_to, EpisodeResult) as finished, open_trace(config.trace) as trace:
+        model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
+        played = play_all(benchmark, config, models, finished, model, trace)
+        report = {"subsets": rows_of(played), **usage_of(model)} | episodes_data(
+            benchmark.world, played, training_tasks=config.training_tasks,
+            temperature=config.temperature if config.deliveries else None,
+        )  # fmt: skip
+        if result:
+            write_result(result, dict(facts) | report)
+    return report
 
 
 def scored_tasks(benchmark: PlannerBenchmark, subset: str) -> list[Any]:
@@ -316,19 +300,8 @@ def play_all(
     def is_left(name: str, subset: str, task: Any) -> bool:
         return any((name, f"{subset}/{seed}", task.name) not in finished.rows for seed in seeds[name])
 
-    open_parts = {
-        (name, subset): numbers
-        for name in config.settings
-        for subset, tasks in subsets.items()
-        if (numbers := [number for number, task in enumerate(tasks) if is_left(name, subset, task)])
-    }
-    if open_parts:
-        play_deliveries(
-            config.world, models, open_parts, subsets, settings=config.settings, training_tasks=config.training_tasks,
-            seeds=config.seeds, temperature=config.temperature,
-            on_episode=lambda name, subset, task, seed, row: finished.add(name, f"{subset}/{seed}", task.name, row),
-            on_played=functools.partial(write_delivered, trace) if trace else None,
-        )  # fmt: skip
+    if any(is_left(name, subset, task) for name in config.settings for subset in subsets for task in subsets[subset]):
+        play_deliveries(config, models, subsets, finished, trace)
     training = benchmark.training()[: config.training_tasks or None]
     memories: dict[tuple[tuple[str, ...], bool], LifelongMemory | None] = {}
     for name in config.agents:
@@ -427,15 +400,15 @@ def _delivered(episodes: Sequence[EpisodeResult]) -> dict[str, Any]:
     """Return what only deliveries' rows have: what the executor reads and writes, and how often nothing is said."""
     if not all("withheld" in episode.more for episode in episodes):
         return {}
+    from embodied_mem.evaluation.score import withheld_row
+
     steps = max(sum(episode.steps for episode in episodes), 1)
     total = {key: sum(episode.more[key] for episode in episodes) for key in episodes[0].more}
     costs = {
         "executor_tokens_in": "executor_in", "executor_tokens_out": "executor_out",
         "executor_prefill_ms": "prefill_ms", "executor_decode_ms": "decode_ms",
     }  # fmt: skip
-    return {f"{key}_per_step": total[column] / steps for key, column in costs.items()} | withheld_row(
-        withheld_of(total)
-    )
+    return {f"{key}_per_step": total[column] / steps for key, column in costs.items()} | withheld_row(total)
 
 
 def cost_cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -496,34 +469,15 @@ def bank_of(world: str, num_tasks: int = 0) -> MemoryBank:
 
 
 def play_deliveries(
-    world: str,
+    config: PlannerConfig,
     models: Models,
-    left: Mapping[tuple[str, str], Sequence[int]],
     subsets: Mapping[str, Sequence[Any]],
-    *,
-    settings: Mapping[str, Setting],
-    training_tasks: int,
-    seeds: Sequence[int],
-    temperature: float,
-    on_episode: Callable[[str, str, Any, int, EpisodeResult], None],
-    on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
+    finished: Finished[EpisodeResult],
+    trace: TextIO | None = None,
 ) -> None:
-    """Plays tasks with each delivery, once per seed.
+    """Plays what is not finished of each delivery, every task once per seed.
 
-    What is random in an episode depends on seed and number of the task in its subset, so it does not matter which tasks
-    are left.
-
-    Args:
-        world: one with a text adapter.
-        models: that act and compile.
-        left: (name of a row, subset) -> numbers of the tasks that it is to play.
-        subsets: name -> tasks.
-        settings: name of a row -> delivery and controls.
-        training_tasks: that the memory bank is made of; 0 takes all.
-        seeds: of the episodes.
-        temperature: of compiler and executor; 0 is greedy, where seeds make no difference.
-        on_episode: gets row, subset, task, seed, and the episode's numbers.
-        on_played: gets row, trajectory and the compiler.
+    What is random in an episode depends on its seed and on the number of the task in its subset.
 
     Raises:
         InvalidInputError: models of ScienceWorld, which do not read this wording.
@@ -531,40 +485,43 @@ def play_deliveries(
     from embodied_mem.models.host import keep_freed_memory
 
     keep_freed_memory()
-    from embodied_mem.agents.rollout import play
     from embodied_mem.evaluation import score
 
-    bundle = models.load()
+    world, seeds = config.world, config.seeds
+    bundle, source = models.load(), source_of(world)
     if bundle.config.world.name == "scienceworld":
         score.refuse_weights(models.folder, "scienceworld", f"{world} or ALFWorld")
-    memory, bank, num_envs = bundle.config.memory, bank_of(world, training_tasks), BATCH * len(seeds)
-    executor, compiler = bundle.acting(temperature=temperature, batch_buckets=(num_envs,))
-    worlds = {subset: source_of(world).envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
-    teacher, tokenizer = source_of(world).teacher, compiler.tokenizer if compiler else None
-    for (name, subset), numbers in left.items():
+    memory, bank, num_envs = bundle.config.memory, bank_of(world, config.training_tasks), BATCH * len(seeds)
+    executor, compiler = bundle.acting(temperature=config.temperature, batch_buckets=(num_envs,))
+    worlds = {subset: source.envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
+    tokenizer = compiler.tokenizer if compiler else None
+    for (name, setting), (subset, tasks) in itertools.product(config.settings.items(), subsets.items()):
         delivery, view, acting = under(
-            settings[name], executor, compiler, bank, source=source_of(world),
+            setting, executor, compiler, bank, source=source,
             numbered=memory.numbered, newest_first=memory.newest_first,
         )  # fmt: skip
-        with Progress(f"{name}: {subset}", len(numbers), unit="task") as progress:
-            for first in range(0, len(numbers), BATCH):
-                part = numbers[first : first + BATCH]
-                pairs = [(number, seed) for number in part for seed in seeds]
-                envs, wins = worlds[subset], 0
-                played = play(
-                    envs, acting, delivery, view,
-                    tasks=[number for number, _ in pairs], seeds=[seed for _, seed in pairs],
-                    top_k=memory.top_k, shown=memory.shown,
-                )  # fmt: skip
-                for (number, seed), (won, share, steps), trajectory in zip(pairs, envs.outcomes(), played):
-                    task = subsets[subset][number]
-                    one = score.result_of(trajectory, name, seed, teacher, tokenizer)
-                    own = {"task": task.name, "subset": subset, "won": bool(won), "progress": share, "steps": steps}
-                    on_episode(name, subset, task, seed, dataclasses.replace(one, **own))
-                    if on_played:
-                        on_played(name, trajectory, compiler)
-                    wins += won
-                progress.update(len(part), won=wins / len(pairs))
+
+        pairs = itertools.product(enumerate(tasks), seeds)
+        with Progress(f"{name}: {subset}", len(tasks) * len(seeds), unit="episode") as progress:
+            score.play_batches(
+                worlds[subset], acting, delivery, view, memory,
+                {(name, f"{subset}/{seed}", task.name): (number, seed) for (number, task), seed in pairs},
+                finished, functools.partial(world_row, worlds[subset], tasks, subset, name, source.teacher, tokenizer),
+                progress=progress,
+                on_played=(lambda one, name=name: write_delivered(trace, name, one, compiler)) if trace else None,
+            )  # fmt: skip
+
+
+def world_row(
+    envs: Any, tasks: Sequence[Any], subset: str, name: str, teacher: Any, tokenizer: Any, one: Trajectory, number: int
+) -> EpisodeResult:
+    """Make a delivery's row, with what the world itself says of the episode of env `number`."""
+    from embodied_mem.evaluation.score import result_of
+
+    won, share, steps = envs.outcomes()[number]
+    row = result_of(one, name, one.seed, teacher, tokenizer)
+    own = {"task": tasks[one.task].name, "subset": subset, "won": bool(won), "progress": share, "steps": steps}
+    return dataclasses.replace(row, **own)
 
 
 # Revisited homes.
@@ -641,31 +598,22 @@ def play_revisited(
     return rows
 
 
-def evaluate_revisited(
-    benchmark: PlannerBenchmark, config: PlannerConfig, facts: dict[str, Any], result: pathlib.Path | None
-) -> dict[str, Any]:
-    """The report of `PlannerBenchmark.evaluate` for `config.revisit`; `facts` are its manifest."""
-    subsets = config.subsets or benchmark.subsets
+def evaluate_revisited(benchmark: PlannerBenchmark, config: PlannerConfig, *_: Any) -> dict[str, Any]:
+    """Return the report's parts for `config.revisit`."""
     played = {}
     with open_trace(config.trace) as trace:
-        for subset in subsets:
+        for subset in config.subsets or benchmark.subsets:
             tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]
             with Progress(f"{subset}, revisited", len(tasks), unit="task") as progress:
                 played[subset] = play_revisited(benchmark, tasks, config.revisit, progress, trace)
-    report = {"revisited_home": {subset: revisited_rows(rows) for subset, rows in played.items()}, **facts}
-    report |= episodes_data(
-        benchmark.world,
-        [
-            dataclasses.replace(row, subset=subset, run=1 if name == "first" else 2)
-            for subset, rows in played.items()
-            for name, column in rows.items()
-            for row in column
-        ],
-        max_steps=config.revisit,
-    )
-    if result:
-        write_result(result, report)
-    return report
+    episodes = [
+        dataclasses.replace(row, subset=subset, run=1 if name == "first" else 2)
+        for subset, rows in played.items()
+        for name, column in rows.items()
+        for row in column
+    ]
+    rows = {subset: revisited_rows(column) for subset, column in played.items()}
+    return {"revisited_home": rows} | episodes_data(benchmark.world, episodes, max_steps=config.revisit)
 
 
 def revisited_rows(rows: dict[str, list[EpisodeResult]]) -> dict[str, dict[str, Any]]:
@@ -752,11 +700,8 @@ def _world_steps(outcome: Played) -> Played:
     return dataclasses.replace(outcome, record=record)
 
 
-def evaluate_repeated(
-    benchmark: PlannerBenchmark, config: PlannerConfig, facts: dict[str, Any], result: pathlib.Path | None
-) -> dict[str, Any]:
-    """The report of `PlannerBenchmark.evaluate` for `config.repeat`; `facts` are its manifest."""
-    started = time.perf_counter()
+def evaluate_repeated(benchmark: PlannerBenchmark, config: PlannerConfig, *_: Any) -> dict[str, Any]:
+    """Return the report's parts for `config.repeat`."""
     trials, episodes = {}, []
     training = benchmark.training()[: config.training_tasks or None]
     memories = {name: remember(benchmark, AGENTS[name], training) if name in AGENTS else None for name in config.agents}
@@ -766,13 +711,9 @@ def evaluate_repeated(
         trials[subset] = task_sequence.rows_of(played)
         names = [task.name for task in tasks]
         episodes += [dataclasses.replace(one, subset=subset) for one in task_sequence.episodes_of(played, names)]
-    report = {"repeated_trials": trials, **facts, "seconds": round(time.perf_counter() - started, 1)}
-    report |= episodes_data(
+    return {"repeated_trials": trials} | episodes_data(
         benchmark.world, episodes, max_steps=config.max_steps, repeat=config.repeat, training_tasks=len(training)
     )
-    if result:
-        write_result(result, report)
-    return report
 
 
 def repeated_table(subsets: Mapping[str, Mapping[str, Any]]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from embodied_mem import envs
 from embodied_mem.compiler.executor import Turn
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.executor_check import check_executor
+from embodied_mem.evaluation.score import check_executor
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.config import Config, WorldConfig
 from embodied_mem.worlds.alfworld.generator import generate

@@ -9,7 +9,7 @@ from embodied_mem.agents.rollout import play
 from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
-from embodied_mem.evaluation.noaction import Withheld, withheld_in, withheld_row
+from embodied_mem.evaluation.score import COUNTS, withheld_in, withheld_row
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.tasks import bank_of
@@ -77,13 +77,13 @@ def test_without_memory_silence_is_right_until_something_was_searched(known):
     """The teacher says nothing while nobody has searched; then it has the places that are left to say."""
     trajectory = played(known[0], MemoryBank(), SILENT, GUIDED, EDITS, SILENT)
     counts = withheld_in(trajectory, teacher)
-    assert counts[:5] == Withheld(4, 3, 4, 3, 2)[:5]  # the third edits the Brief State, so the fourth is due
+    assert [*counts.values()][:5] == [4, 3, 4, 3, 2]  # the third edits the Brief State, so the fourth is due
     assert withheld_row(counts)["noaction_precision"] == withheld_row(counts)["noaction_recall"] == 2 / 3
 
 
 def test_with_memory_of_this_room_silence_is_wrong(known):
     counts = withheld_in(played(known[0], Whole(known[1]), *[SILENT] * 4), teacher)
-    assert (counts.withheld, counts.nothing_due, counts.rightly) == (4, 0, 0)
+    assert (counts["withheld"], counts["nothing_due"], counts["rightly"]) == (4, 0, 0)
     assert withheld_row(counts)["noaction_precision"] == 0
 
 
@@ -92,11 +92,11 @@ def test_tokens_saved_are_those_of_the_guided_steps(known):
     trajectory = played(known[0], MemoryBank(), GUIDED, SILENT, GUIDED, GUIDED)
     counts = withheld_in(trajectory, None, tokenizer)
     each = len(tokenizer.encode("\nhint: find mug in desk 1")) + 2
-    assert counts == Withheld(4, 1, 0, 0, 0, 3 * each)
+    assert [*counts.values()] == [4, 1, 0, 0, 0, 3 * each]
     row = withheld_row(counts)
     assert (row["noaction"], row["noaction_tokens_saved"]) == (0.25, each / 4)
     assert row["noaction_precision"] is row["noaction_recall"] is None
 
 
 def test_what_has_no_compiler_says_nothing(known):
-    assert withheld_row(Withheld())["noaction"] == 0
+    assert withheld_row(dict.fromkeys(COUNTS, 0))["noaction"] == 0

@@ -13,7 +13,6 @@ from embodied_mem.agents.deliveries import Delivered, check_names, delivery_name
 from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
-from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation import score
 from embodied_mem.evaluation.benchmark import EpisodeResult
@@ -21,6 +20,7 @@ from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.evaluation.report import manifest, rows_table, summary, table, write_report
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import Score, result_of, score_deliveries
+from embodied_mem.training.config import MemoryConfig
 from embodied_mem.types import Episode
 from experiments import evaluate
 
@@ -93,9 +93,8 @@ def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
     def run():
         finished = Finished(tmp_path / "episodes.jsonl", facts, EpisodeResult)
         return score_deliveries(
-            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1), top_k=1,
-            shown=Shown(1),
-            finished=dict(finished.rows), on_episode=finished.add,
+            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1),
+            memory=MemoryConfig(), finished=finished,
         )  # fmt: skip
 
     with pytest.raises(KeyboardInterrupt):

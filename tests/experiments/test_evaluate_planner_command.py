@@ -141,9 +141,9 @@ def test_rows_of_deliveries_say_what_the_executor_reads_and_when_nothing_is_said
 
 def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monkeypatch, tmp_path):
     """Models are replaced by an episode that ends in a place drawn from seed and number of the task, as sampling is."""
-    from embodied_mem.agents import rollout as player
     from embodied_mem.agents.deliveries import Delivered
     from embodied_mem.agents.rollout import Trajectory
+    from embodied_mem.evaluation import score
     from embodied_mem.training import bundle as weights
     from experiments.configs import load
     from experiments.solvers import embodiedbench as delivery
@@ -164,7 +164,7 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
         return [Trajectory(t, s, one, 0.0, [Delivered()], [(8, 2)] * 3, 0.004, 0.002) for t, s in zip(tasks, seeds)]
 
     bundle = types.SimpleNamespace(config=load("eb_habitat"), acting=lambda **_: (None, None))
-    monkeypatch.setattr(player, "play", play)
+    monkeypatch.setattr(score, "play", play)
     monkeypatch.setattr(weights, "load_bundle", lambda folder, **_: bundle)
     monkeypatch.setattr(delivery, "bank_of", lambda *_: None)
     monkeypatch.setattr(delivery, "BATCH", 2)

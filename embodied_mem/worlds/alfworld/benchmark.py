@@ -47,7 +47,7 @@ import numpy as np
 
 from embodied_mem import envs, registry
 from embodied_mem.agents.agent import Agent
-from embodied_mem.agents.deliveries import delivery_names, method_deliveries
+from embodied_mem.agents.deliveries import GUIDANCE, delivery_names, method_deliveries
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
@@ -56,14 +56,7 @@ from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, episodes_data, option, trace_option
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models, output_folder
-from embodied_mem.evaluation.controls import (
-    bank_option,
-    decoding_option,
-    guidance_option,
-    hint_tokens_option,
-    settings_of,
-    soft_option,
-)
+from embodied_mem.evaluation.controls import DECODING, ControlOptions, settings_of
 from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.language.chat import ChatModel
@@ -91,7 +84,7 @@ IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher")
 
 
 @dataclasses.dataclass(frozen=True)
-class AlfworldConfig(ChatOptions):
+class AlfworldConfig(ControlOptions, ChatOptions):
     """What is played; each field says so itself."""
 
     agents: tuple[str, ...] = option(
@@ -120,11 +113,12 @@ class AlfworldConfig(ChatOptions):
         0, "of deliveries: episodes side by side, 1 for the time of a step alone; default: the weights' own"
     )
     bank_file: str = option("", "memory bank file; default: the teacher plays the training games")
-    bank: tuple[str, ...] = bank_option()
-    soft: tuple[str, ...] = soft_option()
-    hint_tokens: tuple[int, ...] = hint_tokens_option()
-    guidance: tuple[str, ...] = guidance_option()
-    decoding: tuple[str, ...] = decoding_option()
+    guidance: tuple[str, ...] = option(
+        ("place",), f"of deliveries: how much guidance says, one or several of {', '.join(GUIDANCE)}"
+    )
+    decoding: tuple[str, ...] = option(
+        ("free",), f"of deliveries: what an executor may write, one or several of {', '.join(DECODING)}"
+    )
     executor: str = option("", "folder of Hugging Face or GGUF file: a published model acts, not the weights' executor")
     adapters: str = option("", "PEFT folder that --executor is read with: adapters that were trained here")
     full_turns: int = option(0, "latest turns whose answers the executor reads; default: the weights' own")

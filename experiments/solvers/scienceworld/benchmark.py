@@ -15,7 +15,7 @@ import functools
 import itertools
 import pathlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
@@ -43,7 +43,6 @@ from .recordings import spread
 
 if TYPE_CHECKING:
     from embodied_mem.agents.rollout import Trajectory
-    from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.training.bundle import Bundle
 
 DESCRIPTION = __doc__
@@ -302,10 +301,8 @@ def play_all(
     left = [(i, name) for i, name in left if (name, config.split, tasks[i]) not in finished.rows]
     rows = {f"model {name}": name for name in config.deliveries}
     for row, delivery in rows.items():
-        missing = [task for task in tasks if (row, config.split, task) not in finished.rows]
-        on_task = functools.partial(finished.add, row, config.split)
-        on_played = functools.partial(write_delivered, trace, row) if trace else None
-        play_delivery(config, models, delivery, missing, paths, on_task, on_played)
+        if any((row, config.split, task) not in finished.rows for task in tasks):
+            play_delivery(config, models, row, delivery, tasks, paths, finished, trace)
     if left:
         world = envs.make("scienceworld", tasks=tasks, max_steps=config.max_steps, lists_commands=False)
         try:
@@ -323,49 +320,43 @@ def play_delivery(
     config: ScienceWorldConfig,
     models: Models,
     name: str,
+    delivery: str,
     tasks: Sequence[str],
     paths: Sequence[GoldPath],
-    on_task: Callable[[str, Outcome], None],
-    on_played: Callable[[Trajectory, MemoryCompiler | None], None] | None = None,
+    finished: Finished[Outcome],
+    trace: TextIO | None = None,
 ) -> None:
-    """Plays tasks, given by ids, by models with the delivery `name` of the memory `paths`, some of them side by side.
-
-    `on_task` gets id and outcome, `on_played` what was played and the compiler.
+    """Plays tasks, given by ids, by models with a delivery of the memory `paths`, for the row `name`.
 
     Raises:
         SimulatorError: a process died.
     """
-    if not tasks:
-        return
     from embodied_mem.agents.deliveries import make_delivery
-    from embodied_mem.agents.rollout import play
-    from embodied_mem.evaluation.score import result_of
+    from embodied_mem.evaluation.score import play_batches, result_of
     from embodied_mem.models.host import keep_freed_memory
 
     keep_freed_memory()
     bundle = models_in(models)
-    trained, bank = bundle.config, PathBank(paths)
-    ev = trained.evaluation
+    ev = bundle.config.evaluation
     executor, compiler = bundle.acting(temperature=ev.temperature, batch_buckets=(ev.batch_size,))
     size = min(ev.batch_size, len(tasks))
     world = envs.make("scienceworld", tasks=tasks, num_envs=size, max_steps=config.max_steps, lists_commands=False)
+    brief = BriefScienceWorld(world)
+
+    def row_of(trajectory: Trajectory, number: int) -> Outcome:
+        if (outcome := brief.outcomes[number]) is None:
+            raise SimulatorError(f"a process died in {tasks[trajectory.task]}; give the same command again")
+        cost = result_of(trajectory, name, 0)
+        return outcome._replace(tokens=cost.tokens, ms=cost.milliseconds)
+
     try:
-        with Progress(f"model {name}", len(tasks), unit="episode") as progress:
-            for first in range(0, len(tasks), size):
-                numbers = range(first, min(first + size, len(tasks)))
-                brief = BriefScienceWorld(world)
-                played = play(
-                    brief, executor, make_delivery(name, compiler), bank, tasks=numbers, seeds=[0] * len(numbers),
-                    top_k=trained.memory.top_k, shown=trained.memory.shown,
-                )  # fmt: skip
-                for number, outcome, trajectory in zip(numbers, brief.outcomes, played):
-                    if outcome is None:
-                        raise SimulatorError(f"a process died in {tasks[number]}; give the same command again")
-                    cost = result_of(trajectory, name, 0)
-                    on_task(tasks[number], outcome._replace(tokens=cost.tokens, ms=cost.milliseconds))
-                    if on_played:
-                        on_played(trajectory, compiler)
-                progress.update(len(numbers))
+        with Progress(name, len(tasks), unit="episode") as progress:
+            play_batches(
+                brief, executor, make_delivery(delivery, compiler), PathBank(paths), bundle.config.memory,
+                {(name, config.split, task): (number, 0) for number, task in enumerate(tasks)}, finished, row_of,
+                on_played=(lambda one: write_delivered(trace, name, one, compiler)) if trace else None,
+                progress=progress,
+            )  # fmt: skip
     finally:
         world.close()
 
