@@ -54,7 +54,7 @@ from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import commit, manifest, write_result
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import Score, score
-from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent
+from embodied_mem.evaluation.tables import percent
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.training import loop, sft
 from embodied_mem.training.bundle import Bundle, load_bundle, save_bundle
@@ -239,23 +239,6 @@ def summary(scores: dict[str, Score], arms: list[str], seeds: list[int]) -> dict
     return result
 
 
-def table(report: dict) -> str:
-    """The arms as a Markdown table."""
-    arms, rows = report["arms"], report["rows"]
-    others = ["none", "before", *(arm for arm in arms if arm in FURTHER)]
-    first = report["seeds"][0]
-    cells = [
-        [name, percent(rows[name]["success"]), "", *[""] * len(others), *executor_cells(rows[name])]
-        for name in ("none", "before")
-    ]
-    for name, arm in arms.items():
-        seeds = ", ".join(percent(one) for one in arm["success_per_seed"])
-        differences = [difference(arm["difference_to"].get(other)) for other in others]
-        cells.append([name, percent(arm["success"]), seeds, *differences, *executor_cells(rows[f"{name} {first}"])])
-    executor = "executor tokens/step, in + out", "its prefill + decode, ms/step"
-    return markdown(["arm", "success", "per seed", *(f"minus {other}" for other in others), *executor], cells)
-
-
 def read_run(folder: pathlib.Path) -> tuple[Bundle, str]:
     """(models of a run before GRPO, SHA-256 of their weights); `folder` is the run's or that of the weights."""
     names = [folder / "weights_before_grpo", folder / "weights", folder]
@@ -296,7 +279,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Bundle, str]:
 
 
 def main(arguments: list[str] | None = None) -> dict:
-    """Trains and scores what is not finished, prints the table and one JSON line, returns the report."""
+    """Train and score what is not finished, print one JSON line, return the report."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options, bundle, digest = parse(given)
     config, started = bundle.config, time.perf_counter()
@@ -337,7 +320,6 @@ def main(arguments: list[str] | None = None) -> dict:
         ),
     }  # fmt: skip
     write_result(options.out, report)
-    print(f"\n{table(report)}\n")
     print(json.dumps({"arms": report["arms"], "seconds": report["seconds"]}))
     return report
 

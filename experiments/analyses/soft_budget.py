@@ -3,7 +3,7 @@
     python experiments/analyses/soft_budget.py --weights experiments/weights/habits \\
         --result experiments/results/soft_budget.json
 
-writes the result, prints the verdict in words and ends with one JSON line. Stopped and given again, it goes on with the
+writes the result, ends with one JSON line, which has the verdict. Stopped and given again, it goes on with the
 half that it was in.
 
 A hint budget of B lets the first B tokens of the guidance through; `full` lets all. A soft token takes a position of
@@ -29,7 +29,6 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.evaluation.command import output_file
 from embodied_mem.evaluation.intervals import paired_difference
-from embodied_mem.evaluation.tables import between, percent
 
 BUDGETS = (4, 8, 16)
 CONTROLS = ("zero", "swapped", "noise")
@@ -57,7 +56,6 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     from embodied_mem.evaluation.report import write_result
 
     write_result(options.result, report)
-    print(found["text"])
     print(json.dumps({"rows": rows, "verdict": found}))
     return report
 
@@ -160,31 +158,15 @@ def comparisons(played: Mapping[str, Mapping[str, Any]], budgets: Sequence[int],
 
 
 def verdict(compared: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Whether the channel works, by the criterion of the study, and why, in words."""
+    """Judge the channel by the criterion of the study."""
     controls = {row["against"].rpartition("+")[2]: row["difference"] for row in compared if row["kind"] == "control"}
     alone = controls["zero"][0] >= GAIN and controls["none"][0] >= GAIN
     swap = controls["swapped"][0] >= SWAP_COST
     adding = [row["budget"] for row in compared if row["kind"] == "equal tokens" and row["difference"][1] > 0]
     at_same = [row["budget"] for row in compared if row["kind"] == "same budget" and row["difference"][1] > 0]
-
-    def points(difference: Sequence[float]) -> str:
-        return f"{100 * difference[0]:+.1f} points ({between(difference[1:])})"
-
-    def named(found: Sequence[int | None]) -> str:
-        return ", ".join("full" if budget is None else str(budget) for budget in found) or "none"
-
-    text = [
-        f"Soft tokens alone against zeros: {points(controls['zero'])}, against no memory: {points(controls['none'])}; "
-        f"at least {percent(GAIN)} of both needed: {'yes' if alone else 'no'}.",
-        f"Against another row's soft tokens: {points(controls['swapped'])}; at least {percent(SWAP_COST)} needed: "
-        f"{'yes' if swap else 'no'}.",
-        f"Budgets at which both are better than text with as many tokens more as there are soft ones, beyond the "
-        f"paired interval: {named(adding)}. At the same budget, where text gets nothing for them: {named(at_same)}.",
-        f"The channel {'works' if alone and swap and adding else 'does not meet the criterion'}.",
-    ]
     return {
         "alone": alone, "swap": swap, "adds_at_equal_tokens": adding, "adds_at_same_budget": at_same,
-        "works": bool(alone and swap and adding), "text": "\n".join(text),
+        "works": bool(alone and swap and adding),
     }  # fmt: skip
 
 

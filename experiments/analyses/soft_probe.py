@@ -24,7 +24,7 @@ import argparse
 import itertools
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +70,6 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         **manifest(fingerprint=bundle.config.fingerprint(), components=options.components),
     }  # fmt: skip
     write_result(options.result, report)
-    print(summary(report))
     print(json.dumps(report))
     return report
 
@@ -247,24 +246,6 @@ def _entropy(labels: np.ndarray) -> float:
     _, counts = np.unique(labels, return_counts=True)
     shares = counts / counts.sum()
     return float(-(shares * np.log2(shares)).sum())
-
-
-def summary(report: Mapping[str, Any]) -> str:
-    """The result in words."""
-    read, shuffled = report["probe"], report["shuffled"]
-
-    def share(row: Mapping[str, Any]) -> str:
-        return f"{100 * row['accuracy']:.1f} %"
-
-    low, high = read["bits_interval"]
-    return (
-        f"Place read from soft tokens: {share(read['place'])} (kind {share(read['kind'])}, number "
-        f"{share(read['number'])}); most frequent place {share(report['majority']['place'])}, shuffled rows "
-        f"{share(shuffled['place'])}; the compiler's text names it in {share(report['guidance'])}, the teacher's in "
-        f"{share(report['teacher'])}.\n"
-        f"At least {read['bits']:.2f} ({low:.2f} to {high:.2f}) of {report['entropy_bits']:.2f} bits get through; "
-        f"shuffled {shuffled['bits']:.2f}."
-    )
 
 
 if __name__ == "__main__":

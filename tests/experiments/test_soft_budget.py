@@ -54,7 +54,6 @@ def test_the_verdict_is_the_studys(changed, works, adds):
     compared = comparisons(played(**{"compiled": 0.55, **changed}), BUDGETS, 16)
     found = verdict(compared)
     assert (found["works"], found["adds_at_equal_tokens"]) == (works, adds)
-    assert found["text"].endswith("works." if works else "does not meet the criterion.")
 
 
 def test_the_curves_have_every_point():
