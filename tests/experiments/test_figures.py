@@ -14,7 +14,7 @@ from embodied_mem.compiler.prompts import executor_prompt
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from experiments.analyses.picture_numbers import attention_at_end, memory_positions, same_kind_neighbours
+from experiments.analyses.figures import attention_at_end, memory_positions, same_kind_neighbours
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
