@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
 import pathlib
 import random
 import shutil
-import tempfile
 from typing import Any
 
 import jax
@@ -17,24 +17,20 @@ import numpy as np
 from embodied_mem.models.config import PRESETS, DecoderConfig
 
 from . import Counts
-from .flips import damaged, flip, refused
+from .flips import damaged, flip, made, refused
 
 NANO = DecoderConfig(width=8, num_layers=1, num_heads=1, num_kv_heads=1, head_dim=8, mlp_width=8)
 
 
 @functools.cache
 def _hf_folder() -> dict[str, bytes]:
-    import dataclasses
-
     from flax import nnx
 
     from embodied_mem.models.decoder import Decoder
     from embodied_mem.models.formats.hf import save_hf
 
-    config = dataclasses.replace(NANO, vocab_size=40)
-    with tempfile.TemporaryDirectory() as folder:
-        save_hf(Decoder(config, rngs=nnx.Rngs(0)), folder)
-        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+    decoder = Decoder(dataclasses.replace(NANO, vocab_size=40), rngs=nnx.Rngs(0))
+    return made(lambda folder: save_hf(decoder, folder))
 
 
 def flip_safetensors(rng: random.Random, folder: pathlib.Path) -> Counts:
@@ -63,9 +59,8 @@ def _bundle() -> dict[str, bytes]:
     )
     tokenizer = train_bpe(["find mug in desk 1"], 270)
     executor = new_decoder(config, tokenizer, "executor", 7)
-    with tempfile.TemporaryDirectory() as folder:
-        save_bundle(folder, config, tokenizer, executor, new_compiler(config, tokenizer, executor))
-        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+    compiler = new_compiler(config, tokenizer, executor)
+    return made(lambda folder: save_bundle(folder, config, tokenizer, executor, compiler))
 
 
 def flip_bundle(rng: random.Random, folder: pathlib.Path) -> Counts:
@@ -91,12 +86,12 @@ def _arrays() -> dict[str, Any]:
 def _checkpoint() -> dict[str, bytes]:
     from embodied_mem.parallel.checkpoints import Checkpoints
 
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(f"{folder}/c", config={"seed": 3})
+    def write(folder: pathlib.Path) -> None:
+        checkpoints = Checkpoints(folder / "c", config={"seed": 3})
         checkpoints.save(3, jax.tree.map(jax.numpy.asarray, _arrays()), {"position": 4})
         checkpoints.wait()
-        root = pathlib.Path(folder) / "c"
-        return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+    return made(write)
 
 
 def flip_checkpoint(rng: random.Random, folder: pathlib.Path) -> Counts:
@@ -113,9 +108,8 @@ def flip_checkpoint(rng: random.Random, folder: pathlib.Path) -> Counts:
     def put() -> None:
         shutil.rmtree(folder / "c", ignore_errors=True)
         for name, data in _checkpoint().items():
-            path = folder / "c" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
 
     put()
     expected = read()
@@ -123,7 +117,7 @@ def flip_checkpoint(rng: random.Random, folder: pathlib.Path) -> Counts:
     for _ in range(tries):
         put()
         name = rng.choice(sorted(name for name, data in _checkpoint().items() if data))
-        path = folder / "c" / name
+        path = folder / name
         path.write_bytes(damaged(rng, path.read_bytes()))
         was_refused, found = refused(read)
         assert was_refused or found == expected, f"{name}: other content without a word"

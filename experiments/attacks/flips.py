@@ -174,13 +174,19 @@ def flip_graph(rng: random.Random, folder: pathlib.Path) -> Counts:
     return flip(rng, path, graph.to_bytes(), read, checksums=True, tries=10 * TRIES)
 
 
+def made(write: Callable[[pathlib.Path], object]) -> dict[str, bytes]:
+    """Return the files that `write` makes in a folder, by their paths in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write(folder)
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @functools.cache
 def _index_file(kind: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        index = VectorIndex(8, kind=kind)
-        index.add(np.arange(60) * 2, np.random.default_rng(1).normal(size=(60, 8)), num_threads=1)
-        index.save(f"{folder}/v")
-        return pathlib.Path(f"{folder}/v").read_bytes()
+    index = VectorIndex(8, kind=kind)
+    index.add(np.arange(60) * 2, np.random.default_rng(1).normal(size=(60, 8)), num_threads=1)
+    return made(lambda folder: index.save(folder / "v"))["v"]
 
 
 def flip_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
@@ -227,11 +233,12 @@ def recording() -> bytes:
             text = f"answer to {messages[-1]['content']}"
             return ChatReply(text, Usage(12, 7), "stop", (text[:5], text[5:]))
 
-    with tempfile.TemporaryDirectory() as folder:
-        model = RecordedChatModel(Model(), f"{folder}/r")
+    def write(folder: pathlib.Path) -> None:
+        model = RecordedChatModel(Model(), folder / "r")
         for question in QUESTIONS:
             model.complete([{"role": "user", "content": question}])
-        return pathlib.Path(f"{folder}/r").read_bytes()
+
+    return made(write)["r"]
 
 
 @functools.cache
@@ -241,9 +248,7 @@ def bank_file(name: str) -> bytes:
     for thing in ("mug", "apple", "vase"):
         steps = (Step("You see a desk 1.", f"take {thing} 1"), Step(f"You hold the {thing} 1.", "put it in desk 1"))
         bank.add(Episode(f"game {thing}", f"put a {thing} in desk.", steps, True, "You win."))
-    with tempfile.TemporaryDirectory() as folder:
-        bank.save(f"{folder}/{name}")
-        return pathlib.Path(f"{folder}/{name}").read_bytes()
+    return made(lambda folder: bank.save(folder / name))[name]
 
 
 def flip_bank(rng: random.Random, folder: pathlib.Path) -> Counts:
@@ -262,8 +267,7 @@ def _game() -> bytes:
     """A generated game; its domain and grammar come with the package alfworld."""
     from embodied_mem.worlds.alfworld.generator import generate, write
 
-    with tempfile.TemporaryDirectory() as folder:
-        return write(generate(1, 0, 4), folder)[0].read_bytes()
+    return next(iter(made(lambda folder: write(generate(1, 0, 4), folder)).values()))
 
 
 def flip_game(rng: random.Random, folder: pathlib.Path) -> Counts:

@@ -8,6 +8,7 @@ one folder, each going on with what the one before left. `power_loss` keeps what
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import os
 import pathlib
@@ -77,9 +78,8 @@ def _kills(target: int, rng: random.Random, folder: pathlib.Path) -> Counts:
         aim = target if target != _OPENING or number % 2 else rng.choice([_FORGET, _WRITE])
         page = Page()
         page.put(_LAST, last)
-        child = os.fork()
-        if child == 0:
-            _write(page, store, fsync, aim, rng.random())
+        mix = rng.random()
+        child = _child(functools.partial(_write, page, store, fsync, aim, mix))
         wait = rng.random() ** 2 * {_OPENING: 3e-3, _WRITE: 2e-4, _SNAPSHOT: 2e-3, _FORGET: 3e-3}[aim]
         _kill(child, page, aim, rng.randrange(1, 4) if aim != _OPENING else 1, wait)
         hit = page.get(_DOING) == aim
@@ -94,40 +94,35 @@ def _kills(target: int, rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def _write(page: Page, folder: pathlib.Path, fsync: str, aim: int, mix: float) -> None:
-    """Never returns: the writer's life."""
-    signal.alarm(_LIFETIME_S)
-    try:
-        page.put(_DOING, _OPENING)
-        page.put(_BEGUN, int(aim == _OPENING))
-        store = MemoryStore(folder, {"notes": Notes()}, fsync=fsync, snapshot_bytes=10_000)
+    """Live a writer's life, which ends by a kill."""
+    page.put(_DOING, _OPENING)
+    page.put(_BEGUN, int(aim == _OPENING))
+    store = MemoryStore(folder, {"notes": Notes()}, fsync=fsync, snapshot_bytes=10_000)
+    page.put(_LAST, store.last_event)
+    page.put(_DOING, _IDLE)
+    step = 0
+    while aim != _OPENING:
+        step += 1
+        doing = aim if step % (2 + int(4 * mix)) == 0 else _WRITE
+        if aim == _WRITE and step % 40 == 0:
+            doing = _SNAPSHOT
+        page.put(_DOING, doing)
+        if doing == aim:
+            page.put(_BEGUN, page.get(_BEGUN) + 1)
+        if doing == _WRITE:
+            number = store.last_event + 1
+            user = "gone" if number % 3 == 0 else "kept"
+            store.record("notes", {"user": user, "text": f"{user} {number}"})
+        elif doing == _SNAPSHOT:
+            store.snapshot()
+        else:
+            store.forget(user="gone")
+            count = page.get(_NUM_FORGOT)
+            page.put(_FORGOT + 8 * count, store.last_event)
+            page.put(_NUM_FORGOT, count + 1)
         page.put(_LAST, store.last_event)
         page.put(_DOING, _IDLE)
-        step = 0
-        while aim != _OPENING:
-            step += 1
-            doing = aim if step % (2 + int(4 * mix)) == 0 else _WRITE
-            if aim == _WRITE and step % 40 == 0:
-                doing = _SNAPSHOT
-            page.put(_DOING, doing)
-            if doing == aim:
-                page.put(_BEGUN, page.get(_BEGUN) + 1)
-            if doing == _WRITE:
-                number = store.last_event + 1
-                user = "gone" if number % 3 == 0 else "kept"
-                store.record("notes", {"user": user, "text": f"{user} {number}"})
-            elif doing == _SNAPSHOT:
-                store.snapshot()
-            else:
-                store.forget(user="gone")
-                count = page.get(_NUM_FORGOT)
-                page.put(_FORGOT + 8 * count, store.last_event)
-                page.put(_NUM_FORGOT, count + 1)
-            page.put(_LAST, store.last_event)
-            page.put(_DOING, _IDLE)
-        signal.pause()
-    except BaseException as error:
-        os.write(2, f"the writer failed: {error!r}\n".encode())
-    os._exit(1)
+    signal.pause()
 
 
 def _kill(child: int, page: Page, aim: int, begun: int, wait: float) -> None:
@@ -198,21 +193,17 @@ def kill_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
     index.save(path)
     wanted = index.vector(0).tobytes()
     page, landed = Page(), 0
+
+    def save() -> None:
+        page.put(_DOING, _WRITE)
+        page.put(_BEGUN, page.get(_BEGUN) + 1)
+        index.save(path)
+        page.put(_DOING, _IDLE)
+
     for number in range(KILLS):
         page.put(_DOING, _IDLE)
         page.put(_BEGUN, 0)
-        child = os.fork()
-        if child == 0:
-            try:
-                signal.alarm(_LIFETIME_S)
-                while True:
-                    page.put(_DOING, _WRITE)
-                    page.put(_BEGUN, page.get(_BEGUN) + 1)
-                    index.save(path)
-                    page.put(_DOING, _IDLE)
-            finally:
-                os._exit(1)
-        _kill(child, page, _WRITE, 1 + number % 2, rng.random() * 2e-3)
+        _kill(_child(save), page, _WRITE, 1 + number % 2, rng.random() * 2e-3)
         landed += page.get(_DOING) == _WRITE
         found = VectorIndex.load(path)
         assert np.array_equal(found.ids, np.arange(200)), "the file holds other vectors"
@@ -375,9 +366,7 @@ def power_loss(rng: random.Random, folder: pathlib.Path) -> Counts:
             os.close(descriptor)
         page.put(_LAST, last)
         aim = rng.choice([_WRITE, _SNAPSHOT, _FORGET])
-        child = os.fork()
-        if child == 0:
-            _write(page, store, "always", aim, rng.random())
+        child = _child(functools.partial(_write, page, store, "always", aim, rng.random()))
         _kill(child, page, aim, rng.randrange(1, 5), rng.random() ** 2 * 5e-3)
         after = folder / f"store-{number + 1}"
         _recover(folder / f"store-{number}.durable", after)

@@ -6,6 +6,8 @@ The native readers are asked by the program `mutate` (csrc/attacks), which is bu
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import os
 import pathlib
 import random
@@ -14,6 +16,7 @@ import struct
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 
 from embodied_mem.errors import EmbodiedMemError
 from embodied_mem.memory import LifelongMemory, MemoryBank
@@ -105,39 +108,40 @@ _BYTES = (
 )  # fmt: skip
 
 
+def _read_mutated(path: pathlib.Path, make: Callable[[], bytes], read: Callable[[], object]) -> Counts:
+    """Read many files that `make` gives."""
+    landed = 0
+    for _ in range(TRIES):
+        path.write_bytes(make())
+        landed += refused(read)[0]
+    return Counts(TRIES, landed)
+
+
 def mutate_gguf(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Heads of GGUF files."""
-    path, data, landed = folder / "model.gguf", gguf_file(), 0
+    path, data = folder / "model.gguf", gguf_file()
     head = data.index(b"<s>") + 2000
-    for _ in range(TRIES):
-        path.write_bytes(mutated(rng, data[:head], _BYTES) + data[head:])
-        landed += refused(lambda: read_gguf(path))[0]
-    return Counts(TRIES, landed)
+    return _read_mutated(path, lambda: mutated(rng, data[:head], _BYTES) + data[head:], lambda: read_gguf(path))
 
 
 def mutate_recording(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Recorded answers."""
-    path, landed = folder / "calls.jsonl", 0
-    for _ in range(TRIES):
-        path.write_bytes(mutated(rng, recording(), _JSON))
-        landed += refused(lambda: [replay(path, question) for question in QUESTIONS])[0]
-    return Counts(TRIES, landed)
+    path = folder / "calls.jsonl"
+    read = lambda: [replay(path, question) for question in QUESTIONS]  # noqa: E731
+    return _read_mutated(path, lambda: mutated(rng, recording(), _JSON), read)
 
 
 def mutate_bank(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Memory banks whose checksum holds, so that what is behind it is asked."""
-    import hashlib
-    import json
-
-    path, landed = folder / "bank.jsonl", 0
+    path = folder / "bank.jsonl"
     head, _, body = bank_file("bank.jsonl").partition(b"\n")
-    for _ in range(TRIES):
+
+    def make() -> bytes:
         other = mutated(rng, body, _JSON)
         described = json.loads(head) | {"bytes": len(other), "sha256": hashlib.sha256(other).hexdigest()}
-        described["records"] = other.count(b"\n")
-        path.write_bytes(json.dumps(described).encode() + b"\n" + other)
-        landed += refused(lambda: MemoryBank.load(path).retrieve("put a mug in desk."))[0]
-    return Counts(TRIES, landed)
+        return json.dumps(described | {"records": other.count(b"\n")}).encode() + b"\n" + other
+
+    return _read_mutated(path, make, lambda: MemoryBank.load(path).retrieve("put a mug in desk."))
 
 
 @functools.cache
@@ -153,17 +157,18 @@ def _state() -> bytes:
 
 def mutate_state(rng: random.Random, folder: pathlib.Path) -> Counts:
     """States of a memory of five modules: refused, or a memory that can be used."""
-    path, landed = folder / "state", 0
-    for _ in range(TRIES):
-        data = mutated(rng, _state(), _JSON if rng.random() < 0.7 else _BYTES)
-        path.write_bytes(data)
+    path = folder / "state"
+
+    def read() -> None:
         memory = LifelongMemory()
-        if refused(lambda memory=memory, data=data: memory.restore(data))[0]:
-            landed += 1
-            continue
-        memory.retrieve("where is the mug?", 200).render()
-        memory.tell("I like soup.")
-    return Counts(TRIES, landed)
+        memory.restore(path.read_bytes())
+        try:
+            memory.retrieve("where is the mug?", 200).render()
+            memory.tell("I like soup.")
+        except EmbodiedMemError as error:
+            raise AssertionError(f"a memory that was restored cannot be used: {error}") from error
+
+    return _read_mutated(path, lambda: mutated(rng, _state(), _JSON if rng.random() < 0.7 else _BYTES), read)
 
 
 def mutate_answer(rng: random.Random, folder: pathlib.Path) -> Counts:
@@ -171,15 +176,8 @@ def mutate_answer(rng: random.Random, folder: pathlib.Path) -> Counts:
     from embodied_mem.language.json_answers import read_json
 
     seed = b'```json\n{"place": "fridge 1", "why": ["cold", 3, null]}\n```'
-    worst = (
-        "```json" + "\n" * 5000,
-        "```" * 5000,
-        "`" * 20_000,
-        "{" * 20_000,
-        '"' * 20_000,
-        "```json\n" * 5000,
-        "\\" * 9999,
-    )
+    worst = [text * 5000 for text in ("```", "```json\n", "\\\\")] + [text * 20_000 for text in '`{"']
+    worst.append("```json" + "\n" * 5000)
     schema = {"type": "object", "properties": {"place": {"type": "string"}}}
     landed = 0
     for number in range(TRIES):

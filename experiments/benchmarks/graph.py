@@ -15,6 +15,7 @@ Every contender does the same rounds; nodes and edges found are compared in each
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import importlib.util
 import random
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode, Triple
 
@@ -42,33 +43,27 @@ class Round:
     alone: int
 
 
-class Contender(Protocol):
+class Contender(abc.ABC):
     """A graph of `num_nodes` nodes and these edges."""
 
     def prepared(self, work: Round) -> Any:
-        """Returns what `update` takes; outside the clock."""
+        """Return what `update` takes; outside the clock."""
+        return work
 
+    @abc.abstractmethod
     def update(self, work: Any) -> None: ...
 
     def update_k2(self, work: Any, sources: list[int]) -> tuple[set[int] | Any, int]:
-        """Updates, and returns the nodes within 2 edges out of the sources, and how many edges lead there."""
-
-    def khop2(self, sources: list[int]) -> tuple[set[int] | Any, int]:
-        """Returns the nodes within 2 edges out of the sources, and how many edges lead there."""
-
-
-class Library:
-    """What most contenders have in common: two calls for an update and what lies around it."""
-
-    def prepared(self, work: Round) -> Any:
-        return work
-
-    def update_k2(self, work: Any, sources: list[int]) -> tuple[set[int] | Any, int]:
+        """Update, and return the nodes within 2 edges out of the sources, and how many edges lead there."""
         self.update(work)
         return self.khop2(sources)
 
+    @abc.abstractmethod
+    def khop2(self, sources: list[int]) -> tuple[set[int] | Any, int]:
+        """Return the nodes within 2 edges out of the sources, and how many edges lead there."""
 
-class Native:
+
+class Native(Contender):
     """`update` has no word for a fact that ends by itself, so `apply` ends those that are removed."""
 
     def __init__(self, num_nodes: int, edges: list[Edge]):
@@ -98,11 +93,8 @@ class Native:
         return around.nodes, around.num_facts
 
 
-class NativeRows(Library):
+class NativeRows(Native):
     """`apply` with rows of ids: what the other libraries do, that is without names to link and rules to ask."""
-
-    def __init__(self, num_nodes: int, edges: list[Edge]):
-        self.graph = Native(num_nodes, edges).graph
 
     def prepared(self, work: Round) -> tuple[list[Any], list[Any], list[Any]]:
         fresh = sorted({node for edge in work.add for node in edge if node >= work.fresh})
@@ -112,16 +104,14 @@ class NativeRows(Library):
     def update(self, work: tuple[list[Any], list[Any], list[Any]]) -> None:
         self.graph.apply(*work)
 
-    def khop2(self, sources: list[int]) -> tuple[Any, int]:
-        around = self.graph.khop(sources, 2, "out")
-        return around.nodes, around.num_facts
+    update_k2 = Contender.update_k2
 
 
 def _name(number: int) -> str:
     return f"object {number}"
 
 
-class Networkx(Library):
+class Networkx(Contender):
     def __init__(self, num_nodes: int, edges: list[Edge]):
         import networkx
 
@@ -138,7 +128,7 @@ class Networkx(Library):
         return _two_hops(sources, self.graph.neighbors)
 
 
-class Rustworkx(Library):
+class Rustworkx(Contender):
     def __init__(self, num_nodes: int, edges: list[Edge]):
         import rustworkx
 
@@ -155,7 +145,7 @@ class Rustworkx(Library):
         return _two_hops(sources, self.graph.successor_indices)
 
 
-class Igraph(Library):
+class Igraph(Contender):
     def __init__(self, num_nodes: int, edges: list[Edge]):
         import igraph
 
@@ -173,7 +163,7 @@ class Igraph(Library):
         return nodes, sum(self.graph.degree(list(first), mode="out"))
 
 
-class Networkit(Library):
+class Networkit(Contender):
     def __init__(self, num_nodes: int, edges: list[Edge]):
         import networkit
 
@@ -192,7 +182,7 @@ class Networkit(Library):
         return _two_hops(sources, self.graph.iterNeighbors)
 
 
-class Kuzu(Library):
+class Kuzu(Contender):
     def __init__(self, num_nodes: int, edges: list[Edge]):
         import kuzu
 

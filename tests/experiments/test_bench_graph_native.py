@@ -45,12 +45,6 @@ def test_rows_are_medians_over_runs(tmp_path):
     assert lines[2].split() == ["1000", "8", "2", "update_by_names", "20.00", "200.00", "-", "-", "-", "-"]
 
 
-def test_one_run_has_no_spread(tmp_path):
-    (row,) = read([write(tmp_path / "run.json", run("update_k2/nodes:10000/degree:4", 6.0, 4.0))])
-    assert row["ratio"] == 1.5
-    assert not {"ratio_min", "hops"} & row.keys()
-
-
 @pytest.mark.parametrize(
     ("benchmark", "message"),
     [

@@ -2,8 +2,6 @@
 
 import sys
 
-import pytest
-
 from experiments.benchmarks import model_contenders
 from experiments.benchmarks.models import run_contender, summary
 
@@ -25,19 +23,3 @@ def test_rates_are_those_of_the_clock(monkeypatch):
 
 def test_a_contender_that_fails_is_named_and_not_measured():
     assert run_contender("nobody", {}, sys.executable) == {"what": "not measured: KeyError: 'nobody'"}
-
-
-def test_the_largest_batch_has_a_round_less():
-    class Contender:
-        def run(self, batch, new):
-            pass
-
-    settings = {"batches": [63, 64], "prompt": 1, "new": 1, "rounds": 3}
-    rates = model_contenders.measure(Contender(), settings)
-    assert [len(rates[kind][batch]) for kind in ("prefill", "decode") for batch in ("63", "64")] == [3, 2, 3, 2]
-
-
-def test_prompts_have_no_common_beginning():
-    prompts = model_contenders.prompts_of(64, 16)
-    assert prompts.shape == (64, 16)
-    assert len(set(prompts[:, 0].tolist())) == pytest.approx(64, abs=3)

@@ -8,7 +8,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -76,12 +75,6 @@ def test_nothing_is_missing_where_all_is_there(complete):
     assert "3 files, 0.00 GB, F16" in table(rows)
 
 
-def test_no_data(complete, tmp_path):
-    shutil.rmtree(tmp_path / "data")
-    assert set(missing(*complete)) == {"games, train", "games, valid", "games, table"}
-    assert "alfworld-download" in table(preflight(*complete, lambda: EIGHT))
-
-
 @pytest.mark.parametrize("how", ["no folder", "no shard", "cut shard", "no index entry", "no config", "no JSON"])
 def test_half_a_folder_of_weights(complete, tmp_path, how):
     folder = tmp_path / "weights" / "executor"
@@ -118,22 +111,16 @@ def test_a_mesh_that_takes_what_is_left_fits_any_number(complete):
     assert set(missing(config, run_dir, Devices(6, "gpu", 96 * 10**9))) == {"devices"}
 
 
-def test_too_little_memory_by_plan(complete):
+def test_too_little_memory_by_plan_of_the_host_and_on_disk(complete, monkeypatch):
     assert set(missing(*complete, Devices(8, "gpu", 12 * 10**9))) == {"memory of a device"}
     tight = preflight(*complete, lambda: Devices(8, "gpu", 20 * 10**9))
     assert [row.what for row in tight if row.note] == ["memory of a device"]
-
-
-def test_too_little_memory_of_the_host(complete, monkeypatch):
-    monkeypatch.setattr(module, "host_memory", lambda: 10**9)
-    assert set(missing(*complete)) == {"memory of the host"}
-
-
-def test_too_little_disk(complete, monkeypatch):
     usage = shutil.disk_usage("/")
+    monkeypatch.setattr(module, "host_memory", lambda: 10**9)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage._replace(free=10**9))
-    [what] = missing(*complete)
-    assert what.startswith("disk of ")
+    host, disk = missing(*complete)
+    assert host == "memory of the host"
+    assert disk.startswith("disk of ")
 
 
 def test_a_run_folder_that_cannot_be_written(complete):
@@ -208,12 +195,6 @@ def test_the_command_ends_with_2_before_anything_is_made(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_that_nobody_knows(complete):
-    config, run_dir = complete
-    config = dataclasses.replace(config, model=dataclasses.replace(config.model, compiler="qwen9"))
-    assert "models" in missing(config, run_dir)
-
-
 def test_files_are_looked_at_without_jax():
     program = f"""
 import pathlib, sys
@@ -225,13 +206,6 @@ assert {{row.what for row in rows if row.mend}} >= {{"games, train", "compiler's
 assert "jax" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "EMBODIED_MEM_DATA": "/nowhere"})
-
-
-def test_it_takes_less_than_three_seconds_of_the_processor(complete):
-    preflight(*complete, lambda: EIGHT)  # imports
-    began = time.process_time()
-    preflight(*complete, lambda: EIGHT)
-    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize(

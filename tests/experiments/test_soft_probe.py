@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.analyses.soft_probe import Rows, _entropy, probe
+from experiments.analyses.soft_probe import Rows, probe
 
 pytest.importorskip("sklearn")
 PLACES = [f"{kind} {number}" for kind in ("desk", "shelf") for number in (1, 2)]
@@ -43,7 +43,3 @@ def test_a_place_that_no_training_row_has_costs_bits_and_no_error():
     training, held_out = rows(200, 0, True), rows(50, 1, True)
     held_out = held_out._replace(places=["fridge 1", *held_out.places[1:]])
     assert probe(training, held_out, components=4)["probe"]["bits"] > 0.5
-
-
-def test_entropy():
-    assert _entropy(np.asarray(["a", "a", "b", "c"])) == 1.5
