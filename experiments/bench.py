@@ -21,7 +21,6 @@ Suite `alfworld`: our engine against TextWorld on the same games in one run, on 
 from __future__ import annotations
 
 import argparse
-import functools
 import gc
 import importlib
 import json
@@ -33,8 +32,6 @@ import shlex
 import statistics
 import sys
 import time
-import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,9 +65,8 @@ def bench_alfworld(args: argparse.Namespace) -> dict[str, Any]:
     single = [_native_rate(sample, 1, args) for _ in range(args.rounds)]
     original, mismatches, commands = _original_rate(sample, args)
     native += [_native_rate(sample, NUM_ENVS, args) for _ in range(args.rounds)]  # before and after, in case of drift
-    rate, rate_cpu = (statistics.median(rates) for rates in zip(*native))
-    single_rate, single_cpu = (statistics.median(rates) for rates in zip(*single))
     original_rate, original_cpu = original
+    (rate, rate_cpu), (single_rate, single_cpu) = (map(statistics.median, zip(*rates)) for rates in (native, single))
     return {
         "native_steps_per_s": round(rate),
         "native_steps_per_s_min": round(min(wall for wall, _ in native)),
@@ -163,21 +159,6 @@ MODULES = {"memory": "memory", "graph": "graph_native", "worlds": "worlds", "mod
 """Suite -> its module in `benchmarks`, which has `bench_SUITE` and `add_arguments`."""
 
 
-def _module(suite: str) -> types.ModuleType:
-    return importlib.import_module(f"benchmarks.{MODULES[suite]}")
-
-
-def _bench(suite: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Return the measurements of a suite."""
-    return getattr(_module(suite), f"bench_{suite}")(args)
-
-
-SUITES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-    "alfworld": bench_alfworld,
-    **{suite: functools.partial(_bench, suite) for suite in MODULES},
-}
-
-
 def _machine() -> str:
     load = os.getloadavg()[0]
     return f"{processor()}, {os.cpu_count()} cores, load {load:.1f} at the end, Python {platform.python_version()}"
@@ -188,7 +169,8 @@ def main() -> int:
     from embodied_mem.evaluation.command import add_json_option, output_file
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", choices=sorted(SUITES), required=True)
+    modules = {suite: importlib.import_module(f"benchmarks.{module}") for suite, module in MODULES.items()}
+    parser.add_argument("--suite", choices=sorted(["alfworld", *MODULES]), required=True)
     parser.add_argument("--splits", nargs="+", default=["train", "valid_seen"], help="splits or folders of games")
     parser.add_argument("--games", type=int, default=24, help="games played on both sides (default 24)")
     parser.add_argument("--commands", type=int, default=12, help="commands per game for TextWorld (default 12)")
@@ -199,15 +181,16 @@ def main() -> int:
         "--rounds", type=int, default=3, help="rounds of our engine before and after TextWorld (default 3)"
     )
     parser.add_argument("--seed", type=int, default=0)
-    for suite in MODULES:
-        _module(suite).add_arguments(parser)
+    for module in modules.values():
+        module.add_arguments(parser)
     parser.add_argument("--output", type=output_file, help="file of the results; default: runs/bench_<suite>.json")
     add_json_option(parser)
     args = parser.parse_args()
     args.output = args.output or ROOT / f"runs/bench_{args.suite}.json"
     command = shlex.join(["python", *sys.argv])  # now: the planner's translator overwrites sys.argv
 
-    result = SUITES[args.suite](args)
+    bench = getattr(modules.get(args.suite), f"bench_{args.suite}", bench_alfworld)
+    result = bench(args)
     width = max(map(len, result))
     print(f"{'suite ' + args.suite:{width}}  value")
     for name, value in result.items():

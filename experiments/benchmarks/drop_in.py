@@ -55,7 +55,16 @@ def bench_drop_in(args: argparse.Namespace) -> dict[str, Any]:
         rounds = counted(range(2 * args.rounds), f"{args.large} episodes", "round")
         large = [_rollout(AlfredTWEnv, config, args.large) for _ in rounds]
     assert all(one["answers"] == ours[0]["answers"] for one in ours)
-    mine, many = _median(ours), _median(large)
+    measured = {"original": ([original], 3), "drop_in": (ours, 5), "drop_in_large": (large, 4)}
+    times = {
+        f"{side}_{name}": round(statistics.median(one[name] for one in runs), digits)
+        for side, (runs, digits) in measured.items()
+        for name in ("games_s", "init_s", "rollout_s")
+    }
+    for side, (runs, digits) in list(measured.items())[1:]:
+        rollouts = [one["rollout_s"] for one in runs]
+        times |= {f"{side}_rollout_s_min": round(min(rollouts), digits)}
+        times |= {f"{side}_rollout_s_max": round(max(rollouts), digits)}
     pairs = zip(original["answers"], ours[0]["answers"], strict=True)
     return {
         "cores": len(os.sched_getaffinity(0)),
@@ -63,27 +72,12 @@ def bench_drop_in(args: argparse.Namespace) -> dict[str, Any]:
         "steps": original["steps"],
         "won": original["won"],
         "mismatches": sum(theirs != own for theirs, own in pairs),
-        "original_games_s": round(original["games_s"], 3),
-        "original_init_s": round(original["init_s"], 3),
-        "original_rollout_s": round(original["rollout_s"], 3),
-        "drop_in_games_s": round(mine["games_s"], 3),
-        "drop_in_init_s": round(mine["init_s"], 5),
-        "drop_in_rollout_s": round(mine["rollout_s"], 5),
-        "drop_in_rollout_s_min": round(min(one["rollout_s"] for one in ours), 5),
-        "drop_in_rollout_s_max": round(max(one["rollout_s"] for one in ours), 5),
-        "ratio": round(original["rollout_s"] / mine["rollout_s"]),
+        **times,
+        "ratio": round(original["rollout_s"] / statistics.median(one["rollout_s"] for one in ours)),
         "large_episodes": args.large,
         "large_steps": large[0]["steps"],
-        "drop_in_large_init_s": round(many["init_s"], 5),
-        "drop_in_large_rollout_s": round(many["rollout_s"], 4),
-        "drop_in_large_rollout_s_min": round(min(one["rollout_s"] for one in large), 4),
-        "drop_in_large_rollout_s_max": round(max(one["rollout_s"] for one in large), 4),
         "rounds": 2 * args.rounds,
     }
-
-
-def _median(runs: list[dict[str, Any]]) -> dict[str, float]:
-    return {name: statistics.median(one[name] for one in runs) for name in ("games_s", "init_s", "rollout_s")}
 
 
 def _rollout(kind: Any, config: dict[str, Any], batch_size: int) -> dict[str, Any]:

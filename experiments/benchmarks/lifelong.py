@@ -64,10 +64,9 @@ def bench_lifelong(
     threads = _measure(threaded, played[:10], budget_tokens)
     threaded.close()
     os.sched_setaffinity(0, core)
-    both = [a + b for a, b in zip(times["observe"], times["retrieve"])]
-    begins = [both[i] for i in times["first"]]
-    cpu = times["cpu"]
-    begins_cpu = [cpu[i] for i in times["first"]]
+    both, cpu = [a + b for a, b in zip(times["observe"], times["retrieve"])], times["cpu"]
+    in_threads = [a + b for a, b in zip(threads["observe"], threads["retrieve"])]
+    begins, begins_cpu = ([values[i] for i in times["first"]] for values in (both, cpu))
     fork_s = [_timed(memory.fork)[1] for _ in range(64)]
     tracemalloc.start()
     another = memory.fork()
@@ -76,27 +75,19 @@ def bench_lifelong(
     another.close()
     with memory.spatial.graph.snapshot() as now:
         nodes, facts = now.num_nodes, now.num_current_facts
+    tails = {"step_ms": both, "step_cpu_ms": cpu, "begin_ms": begins, "begin_cpu_ms": begins_cpu}
+    medians = {
+        "observe_ms": times["observe"], "retrieve_ms": times["retrieve"], "end_task_ms": times["end"],
+        "threads_step_ms": in_threads, "fork_ms": fork_s,
+    }  # fmt: skip
     return {
-        "lifelong_step_ms_p50": _quantile(both, 0.5),
-        "lifelong_step_ms_p99": _quantile(both, 0.99),
+        **{f"lifelong_{name}_p50": _quantile(values, 0.5) for name, values in (tails | medians).items()},
+        **{f"lifelong_{name}_p99": _quantile(values, 0.99) for name, values in tails.items()},
         "lifelong_step_ms_max": _quantile(both, 1.0),
-        "lifelong_step_cpu_ms_p50": _quantile(cpu, 0.5),
-        "lifelong_step_cpu_ms_p99": _quantile(cpu, 0.99),
-        "lifelong_begin_ms_p50": _quantile(begins, 0.5),
-        "lifelong_begin_ms_p99": _quantile(begins, 0.99),
-        "lifelong_begin_cpu_ms_p50": _quantile(begins_cpu, 0.5),
-        "lifelong_begin_cpu_ms_p99": _quantile(begins_cpu, 0.99),
-        "lifelong_observe_ms_p50": _quantile(times["observe"], 0.5),
-        "lifelong_retrieve_ms_p50": _quantile(times["retrieve"], 0.5),
-        "lifelong_end_task_ms_p50": _quantile(times["end"], 0.5),
-        "lifelong_threads_step_ms_p50": _quantile(
-            [a + b for a, b in zip(threads["observe"], threads["retrieve"])], 0.5
-        ),
         "lifelong_items_mean": round(statistics.mean(times["items"]), 1),
         "lifelong_state_s": round(state_s, 2),
         "lifelong_state_mb": round(len(state) / 1e6, 1),
         "lifelong_restore_s": round(restore_s, 2),
-        "lifelong_fork_ms_p50": _quantile(fork_s, 0.5),
         "lifelong_fork_kb": round(fork_bytes / 1024, 1),
         "steps": len(both),
         "episodes": len(played),

@@ -1,6 +1,6 @@
 """Our ALFWorld and the original, command by command: text, admissible commands and their order, score, won, done.
 
-The sample takes six games of each task type, 40 commands each; `python experiments/analyses/parity.py` plays all games.
+The sample takes six games of each task type, 40 commands each.
 """
 
 from __future__ import annotations
