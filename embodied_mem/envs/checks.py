@@ -124,9 +124,8 @@ def checked_tasks(tasks: Any, load: Callable[[Any], Sequence[Any]], task_type: t
     Of what is given by name, tasks with `satisfied_at_start` are left out: they belong in no score.
     """
     if isinstance(tasks, str | os.PathLike):
-        loaded = load(tasks)
-        left: list[Any] = [task for task in loaded if not task.satisfied_at_start]
-        if loaded and not left:
+        left: list[Any] = [task for task in load(tasks) if not getattr(task, "satisfied_at_start", False)]
+        if not left:
             raise InvalidInputError(f"tasks: {str(tasks)!r} has no task that is not satisfied at the start")
         return left
     listed = listed_tasks(tasks)

@@ -8,7 +8,6 @@ import os
 import signal
 import warnings
 
-import numpy as np
 import pytest
 from simulator_checkouts import POINTER, ROBOT, SPOT, embodiedbench
 
@@ -258,11 +257,3 @@ def test_a_cut_by_the_program_is_told_from_one_by_max_steps(opened):
             assert truncations[0] == (step == 30)
         assert not terminations[0]
         assert info["cut_by_program"].tolist() == [cut_by_program]
-
-
-def test_an_env_of_several_keeps_its_own_tasks(opened):
-    envs = opened("eb_habitat", resolution=5, num_envs=2, tasks=["base/4", "base/2"])
-    _, info = envs.reset(options={"task_indices": [1, 0]})
-    assert list(info["goal"]) == ["Move cup 2.", "Move cup 4."]
-    assert list(info["task_id"]) == ["base/2", "base/4"]
-    assert np.array_equal(info["crashed"], [False, False])

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from embodied_mem.envs.checks import checked_actions, listed_tasks
+from embodied_mem.envs.checks import checked_actions, checked_tasks
 from embodied_mem.envs.simulators.env import SimulatorVectorEnv, episodes_of
 from embodied_mem.envs.simulators.process import Program
 from embodied_mem.envs.vector_env import Answers, NativeVectorEnv
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.worlds.memento.data import find_episodes, load_tasks
+from embodied_mem.worlds.memento.data import load_tasks
 from embodied_mem.worlds.memento.engine import Env, Task, VectorEnv
 
 MAX_ACTIONS = 40
@@ -95,7 +95,8 @@ class MementoVectorEnv(NativeVectorEnv):
         """
         if finder is not None and not callable(finder):
             raise InvalidInputError(f"finder: expected a function of (tool, query, candidates), got {finder!r}")
-        super().__init__(VectorEnv, _task_list(tasks, data), num_envs, seed, max_steps, num_threads)
+        loaded = checked_tasks(tasks, lambda name: load_tasks(name, data), Task)
+        super().__init__(VectorEnv, loaded, num_envs, seed, max_steps, num_threads)
         self._finder = finder
 
     def step(self, actions: Sequence[str], recorded: Sequence[Mapping[str, Any] | None] | None = None) -> Answers:
@@ -176,19 +177,6 @@ def candidates(env: Env, tool: str) -> str:
             away = np.hypot(*(entry["position"][k] - state["position"][k] for k in (0, 2)))
             lines.append(f"{name} is {where} and {away:.1f} meters away from the agent")
     return "\n".join(lines)
-
-
-def _task_list(tasks: Tasks, data: str | os.PathLike[str] | None) -> list[Task]:
-    if isinstance(tasks, str | os.PathLike):
-        loaded = load_tasks(tasks, data)
-        if not loaded:
-            raise InvalidInputError(f"tasks: no episode in {find_episodes(tasks, data)[0]}")
-        return loaded
-    tasks = listed_tasks(tasks)
-    for i, task in enumerate(tasks):
-        if not isinstance(task, Task):
-            raise InvalidInputError(f"tasks[{i}]: expected a Task, got {type(task).__name__}")
-    return tasks
 
 
 CONFIG = "examples/skill_runner_default_config.yaml"

@@ -7,7 +7,6 @@ import importlib.util
 import itertools
 import json
 import re
-import types
 import zlib
 
 import pytest
@@ -269,20 +268,6 @@ def test_missing_package_is_named_with_its_install_command(monkeypatch, tmp_path
     official_logic.cache_clear()
     with pytest.raises(MissingDependencyError, match="pip install --no-deps alfworld"):
         generator.write(games, tmp_path)
-
-
-def test_domain_and_grammar_are_read_from_the_package(monkeypatch, tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "alfred.pddl").write_text("the domain")
-    (tmp_path / "data" / "alfred.twl2").write_text("Your task is to: UNKNOWN GOAL.")
-    spec = types.SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    official_logic.cache_clear()
-    game = generator.generate(1, seed=0, num_scenes=4)[0]
-    content = json.loads(generator.write([game], tmp_path / "out")[0].read_text())
-    assert content["pddl_domain"] == "the domain"
-    assert content["grammar"] == f"Your task is to: {game.goal}"
-    official_logic.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -113,32 +113,6 @@ def test_output_follows_from_state_observation_and_experiences_alone(detour):
         assert (other.output, other.state, other.reference) == (lesson.output, lesson.state, lesson.reference)
 
 
-def test_hidden_state_does_not_show():
-    """Two games with the same room and goal but objects elsewhere: the same lessons until an answer differs."""
-    many = games(300)
-    same = collections.defaultdict(list)
-    for index, game in enumerate(many):
-        world = envs.make("alfworld", tasks=[game], num_envs=1)
-        first, _ = world.reset()
-        same[first[0]].append(index)
-    pairs = [indices[:2] for indices in same.values() if len(indices) > 1]
-    assert len(pairs) >= 5
-    differed = 0
-    for pair in pairs:
-        world = envs.make("alfworld", tasks=[many[i] for i in pair], num_envs=2)
-        observations, info = world.reset(options={"task_indices": [0, 1]})
-        teachers = [RuleTeacher(statistics_order) for _ in pair]
-        lessons = [t.begin(info["goal"][i], observations[i], []) for i, t in enumerate(teachers)]
-        for _ in range(50):
-            assert lessons[0] == lessons[1]
-            observations, _, terminations, _, info = world.step([lesson.action for lesson in lessons])
-            if observations[0] != observations[1] or terminations.any():
-                differed += observations[0] != observations[1]
-                break
-            lessons = [t.next(x.action, o, x.state) for t, x, o in zip(teachers, lessons, observations)]
-    assert differed >= 5
-
-
 @pytest.mark.parametrize(("with_bank", "detour"), [(False, 0.4), (True, 0.0), (True, 0.4)])
 def test_guidance_names_only_what_the_compiler_can_know(with_bank, detour):
     data, _ = played(with_bank, detour, max_steps=300 if detour else 50)
@@ -219,24 +193,6 @@ def test_any_brief_state_is_put_right():
             assert left == subgoals_of(parse_goal(goal))[-len(left) :]
             seen += 1
     assert seen > 100
-
-
-def test_own_experience_is_never_shown():
-    """The bank holds an episode of every game; for each game only those of other games reach the teacher."""
-    log = played(True, 0.0)[1]
-    own = {goal_first: game for game, goal_first in enumerate((e.goal, e.first_observation) for e in _episodes())}
-    checked = 0
-    for goal, first, experiences, *_ in log:
-        task_id = _episodes()[own[goal, first]].task_id
-        if sum(e.first_observation == first for e in _episodes()) == 1:
-            assert task_id not in [x.episode.task_id for x in experiences]
-            checked += 1
-        assert len(experiences) == 4
-    assert checked > NUM_GAMES
-
-
-def _episodes():
-    return played(False, 0.0)[0].episodes
 
 
 def test_experience_elsewhere_speaks_for_the_first_place_of_its_kind():
