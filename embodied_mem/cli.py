@@ -121,7 +121,7 @@ def data(arguments: Sequence[str]) -> int:
 
 def _convert(worlds: Sequence[str], originals: Sequence[str] | None, target: str | None, base: str) -> int:
     """Makes one world's files and says what was made and what is missing."""
-    from embodied_mem.envs.originals import Originals
+    from embodied_mem.envs.data_files import Originals
 
     if len(worlds) != 1 or not originals:
         raise InvalidInputError(

@@ -53,7 +53,7 @@ class World:
         backends: name of a real simulator -> class of the environment that it plays.
         generated: (number of tasks, seed) -> options of `env` for tasks of one new home, made without any data.
         data: what its data are and where their publishers put them, in sentences; "" where it needs none.
-        convert: an `envs.originals.Converter`: makes its files from what the publishers give.
+        convert: an `envs.data_files.Converter`: makes its files from what the publishers give.
         native: whether the environment runs in this process, with snapshots; equal results for any number of threads.
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.

@@ -1,11 +1,17 @@
-"""The files of installed worlds: where they are, and their content with errors that name the file.
+"""The files of worlds: where they are installed, what they hold, and what converters find in publishers' folders.
 
-root = installed("eb_habitat")                  # $EMBODIED_MEM_DATA/eb_habitat, or None
-episodes = read_object(root / "base.json.xz")   # unpacked by the name's ending
+    root = installed("eb_habitat")                  # $EMBODIED_MEM_DATA/eb_habitat, or None
+    episodes = read_object(root / "base.json.xz")   # unpacked by the name's ending
+    originals = Originals([Path("alfred"), Path("alfworld")])
+    for path in originals.files("game.tw-pddl"):    # in any depth, each once, in order
+
+A world's converter (`convert` of its card) takes the originals and a folder, writes the derived files there and returns
+sentences: what it made, and what these files do not tell.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import json
 import os
@@ -13,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from embodied_mem.atomic_file import write_bytes
 from embodied_mem.envs.checks import checked_path
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
 from embodied_mem.packed_file import read_packed
@@ -123,3 +130,48 @@ def read_once(read: Callable[[Path], Read]) -> Callable[[Path], Read]:
             raise GameFileError(f"{path}: cannot be read: {error}") from error
 
     return fresh
+
+
+Converter = Callable[["Originals", Path], list[str]]
+"""(the originals, the folder for the derived files, which exists) -> what was made and what is missing."""
+
+_SKIPPED = {".git", "__pycache__", "high_res_images", "raw_images", "node_modules"}
+
+
+class Originals:
+    """The folders that a user named."""
+
+    def __init__(self, folders: Sequence[str | os.PathLike[str]]):
+        """Walk the folders once. Raises InvalidInputError for what is no folder."""
+        self.folders = [Path(folder) for folder in folders]
+        for folder in self.folders:
+            if not os.path.isdir(folder):
+                raise InvalidInputError(f"--from: expected a folder with publishers' files, got {str(folder)!r}")
+        self._by_name: dict[str, list[Path]] = {}
+        for top in self.folders:
+            for inner, below, names in os.walk(top):
+                below[:] = sorted(set(below) - _SKIPPED)
+                for name in names:
+                    self._by_name.setdefault(name, []).append(Path(inner) / name)
+
+    def files(self, *patterns: str) -> list[Path]:
+        """Paths of all files with a name like one of `patterns`, sorted."""
+        names = {name for pattern in patterns for name in fnmatch.filter(self._by_name, pattern)}
+        return sorted(path for name in names for path in self._by_name[name])
+
+    def one(self, pattern: str, what: str, near: str = "") -> Path:
+        """The first file with a name like `pattern`, those with `near` in their path before others.
+
+        Raises:
+            DataNotFoundError: there is none; `what` says what it is and who publishes it.
+        """
+        found = self.files(pattern)
+        if not found:
+            raise DataNotFoundError(f"no {pattern} in {', '.join(map(str, self.folders))}: {what}")
+        return next((path for path in found if near in path.as_posix()), found[0])
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a JSON file whole; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, json.dumps(value, separators=(",", ":")).encode())

@@ -16,7 +16,7 @@ from typing import Any
 
 from embodied_mem.envs.checks import checked_count, checked_path, checked_tasks, checked_text
 from embodied_mem.envs.data_files import installed, read_bytes, read_object, read_once
-from embodied_mem.envs.simulators.embodiedbench import EmbodiedBenchSimulator
+from embodied_mem.envs.simulators.env import EmbodiedBenchSimulator
 from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.eb_alfred.engine import Catalog, Task, VectorEnv

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from embodied_mem.envs.checks import checked_count, checked_tasks, checked_text
-from embodied_mem.envs.simulators.embodiedbench import EmbodiedBenchSimulator
-from embodied_mem.envs.simulators.env import SimulatorVectorEnv
+from embodied_mem.envs.simulators.env import EmbodiedBenchSimulator, SimulatorVectorEnv
 from embodied_mem.envs.simulators.process import Program
 from embodied_mem.envs.vector_env import NativeVectorEnv, per_env
 from embodied_mem.errors import DataNotFoundError, InvalidInputError

@@ -14,8 +14,7 @@ from embodied_mem.memory import MemoryBank
 from embodied_mem.training.config import DataConfig
 from embodied_mem.training.data import executor_batch
 from embodied_mem.training.tasks import make_tasks, teach_bank
-from embodied_mem.training.teachers.games import Games
-from embodied_mem.training.teachers.recalled import RecalledTexts
+from embodied_mem.training.teachers.games import Games, RecalledTexts
 from experiments.configs import load
 
 METHODS = ("mem0_2", "langmem")

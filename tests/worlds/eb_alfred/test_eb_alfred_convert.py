@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from embodied_mem import cli
-from embodied_mem.envs.data_files import read_object
-from embodied_mem.envs.originals import Originals
+from embodied_mem.envs.data_files import Originals, read_object
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.eb_alfred import env as eb_alfred
 from embodied_mem.worlds.eb_alfred.conversion.convert import NAMES, action_names, convert

@@ -10,8 +10,7 @@ import pytest
 from eb_habitat_home import episode, official_pickle
 
 from embodied_mem import cli
-from embodied_mem.envs.data_files import read_object
-from embodied_mem.envs.originals import Originals
+from embodied_mem.envs.data_files import Originals, read_object
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.eb_habitat.conversion.convert import asset_categories, convert
 from embodied_mem.worlds.eb_habitat.data import load_records, load_tasks

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from embodied_mem import cli
-from embodied_mem.envs.originals import Originals
+from embodied_mem.envs.data_files import Originals
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.memento.conversion.convert import convert
 from embodied_mem.worlds.memento.data import STAGES, load_captions, load_tasks

@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from embodied_mem.envs.data_files import read_object
-from embodied_mem.envs.originals import Originals, write_json
+from embodied_mem.envs.data_files import Originals, read_object, write_json
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.progress import counted
 from embodied_mem.worlds.eb_alfred.conversion.floor_plans import Facts, FloorPlan, Neighbours, trial_entry, type_of

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from embodied_mem.atomic_file import write_bytes
-from embodied_mem.envs.data_files import read_bytes, read_object
-from embodied_mem.envs.originals import Originals, write_json
+from embodied_mem.envs.data_files import Originals, read_bytes, read_object, write_json
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.progress import counted
 from embodied_mem.worlds.eb_habitat.conversion.episode_pickle import convert_episodes, load_pickle

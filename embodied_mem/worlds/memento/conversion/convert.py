@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from embodied_mem.atomic_file import write_bytes
-from embodied_mem.envs.data_files import read_bytes, read_episodes, read_object
-from embodied_mem.envs.originals import Originals, write_json
+from embodied_mem.envs.data_files import Originals, read_bytes, read_episodes, read_object, write_json
 from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.worlds.memento.data import STAGES
 from embodied_mem.worlds.memento.engine import Houses
