@@ -17,7 +17,6 @@ import sys
 import time
 from typing import Any
 
-from embodied_mem.training.config import MemGenConfig
 from registered import register_all
 
 register_all()
@@ -27,6 +26,8 @@ HELD_OUT = 512
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
+    from experiments.baselines.memgen_config import MemGenConfig
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", required=True, help="folder that train.py wrote")
     parser.add_argument("--num_games", type=int, default=0, help="training games; default: the weights' own")

@@ -61,7 +61,7 @@ def _is_within(value: Any, expected: str) -> bool:
     return _BOUNDS[expected](value)
 
 
-class _Part:
+class ConfigPart:
     """A part of the configuration, which checks its fields: the kind that each is annotated with, and its bounds."""
 
     _part: ClassVar[str]
@@ -96,7 +96,7 @@ EVERY_WORLD = "all"
 
 
 @dataclasses.dataclass(frozen=True)
-class WorldConfig(_Part, part="world"):
+class WorldConfig(ConfigPart, part="world"):
     """Which games are played.
 
     Attributes:
@@ -160,7 +160,7 @@ class WorldConfig(_Part, part="world"):
 
 
 @dataclasses.dataclass(frozen=True)
-class MemoryConfig(_Part, part="memory"):
+class MemoryConfig(ConfigPart, part="memory"):
     """What is retrieved, once per episode and for every delivery alike.
 
     Attributes:
@@ -194,7 +194,7 @@ class MemoryConfig(_Part, part="memory"):
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelConfig(_Part, part="model"):
+class ModelConfig(ConfigPart, part="model"):
     """The two models.
 
     Attributes:
@@ -234,7 +234,7 @@ class ModelConfig(_Part, part="model"):
 
 
 @dataclasses.dataclass(frozen=True)
-class DataConfig(_Part, part="data"):
+class DataConfig(ConfigPart, part="data"):
     """Teacher episodes.
 
     Attributes:
@@ -263,7 +263,7 @@ class DataConfig(_Part, part="data"):
 
 
 @dataclasses.dataclass(frozen=True)
-class SFTConfig(_Part, part="sft"):
+class SFTConfig(ConfigPart, part="sft"):
     """Supervised training: eqs. 6, 7, 9 for the compiler; the action loss alone for the executor.
 
     Attributes:
@@ -299,7 +299,7 @@ class SFTConfig(_Part, part="sft"):
 
 
 @dataclasses.dataclass(frozen=True)
-class CorrectionConfig(_Part, part="correction"):
+class CorrectionConfig(ConfigPart, part="correction"):
     """SFT on a model's own episodes as labelled by the teacher, after SFT on the teacher's episodes.
 
     Attributes:
@@ -316,7 +316,7 @@ class CorrectionConfig(_Part, part="correction"):
 
 
 @dataclasses.dataclass(frozen=True)
-class GRPOConfig(_Part, part="grpo"):
+class GRPOConfig(ConfigPart, part="grpo"):
     """Group relative policy optimisation of the compiler (eq. 8, Table 7).
 
     Attributes:
@@ -352,7 +352,7 @@ class GRPOConfig(_Part, part="grpo"):
 
 
 @dataclasses.dataclass(frozen=True)
-class EvalConfig(_Part, part="evaluation"):
+class EvalConfig(ConfigPart, part="evaluation"):
     """The closing table.
 
     Attributes:
@@ -376,7 +376,7 @@ class EvalConfig(_Part, part="evaluation"):
 
 
 @dataclasses.dataclass(frozen=True)
-class MeshConfig(_Part, part="mesh"):
+class MeshConfig(ConfigPart, part="mesh"):
     """Where and how the computation is done; the result does not depend on it, but for rounding.
 
     Attributes:
@@ -395,39 +395,6 @@ class MeshConfig(_Part, part="mesh"):
     remat: bool = False
     logits_chunk: int = bounded(0, ">= 0 (0: all)")
     sampling_tensor: int = bounded(0, ">= 0 (0: as in training)")
-
-
-@dataclasses.dataclass(frozen=True)
-class MemGenConfig(_Part, part="memgen"):
-    """How MemGen's weaver and trigger are trained; a trigger that is not trained says INVOKE everywhere.
-
-    Attributes:
-        steps: of the weaver.
-        batch_size: samples per step.
-        learning_rate: of the weaver, peak.
-        trigger_steps: batches of episodes.
-        trigger_learning_rate: of the trigger.
-        num_tasks: training games per batch of episodes.
-        group_size: episodes of each.
-        max_steps: of such an episode.
-        decisions: the most that an update reads.
-        penalty: w.
-        temperature: of the executor while the trigger is trained.
-        seed: of everything that is drawn.
-    """
-
-    steps: int = bounded(500, ">= 0")
-    batch_size: int = bounded(32, ">= 1")
-    learning_rate: float = bounded(2e-3, "> 0")
-    trigger_steps: int = bounded(12, ">= 0")
-    trigger_learning_rate: float = bounded(5e-3, "> 0")
-    num_tasks: int = bounded(8, ">= 1")
-    group_size: int = bounded(4, ">= 2; a group of one has no baseline")
-    max_steps: int = bounded(25, ">= 1")
-    decisions: int = bounded(128, ">= 1")
-    penalty: float = bounded(0.1, ">= 0")
-    temperature: float = bounded(0.5, ">= 0")
-    seed: int = bounded(0, "0 to 2^32 - 1")
 
 
 ONE_DEVICE = MeshConfig()
@@ -450,7 +417,7 @@ STAGES = ("executor", "executor_correction", "compiler", "correction", "grpo")
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(_Part, part=""):
+class Config(ConfigPart, part=""):
     """A whole run: games, teacher data, executor, compiler, GRPO, table."""
 
     world: WorldConfig

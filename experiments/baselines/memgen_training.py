@@ -34,7 +34,7 @@ from embodied_mem.envs.checks import checked_finite
 from embodied_mem.models.decoder import Decoder, TokenScores
 from embodied_mem.progress import Progress
 from embodied_mem.training.bundle import Bundle
-from embodied_mem.training.config import ONE_DEVICE, MemGenConfig
+from embodied_mem.training.config import ONE_DEVICE
 from embodied_mem.training.data import ACTION_MULTIPLE, Batch, HostBatch, Row, batches, pad_rows, spots_of
 from embodied_mem.training.models import executor_format, special_ids
 from embodied_mem.training.optimizers import TrainState, apply_gradients, cosine, make_optimizer
@@ -43,6 +43,7 @@ from embodied_mem.training.teachers.episodes import Sample
 from embodied_mem.training.teachers.games import Games
 
 from .memgen import NUM_SOFT, MemGen, WovenMemory, place_prompt
+from .memgen_config import MemGenConfig
 from .weaver import Weaving, trigger_only, weaver_only
 
 LENGTH_MULTIPLE = 128

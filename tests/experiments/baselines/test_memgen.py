@@ -25,13 +25,13 @@ from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.training.bundle import Bundle, save_bundle
-from embodied_mem.training.config import MemGenConfig
 from embodied_mem.training.models import CompilerModel
 from embodied_mem.training.tasks import make_tasks
 from embodied_mem.training.teachers.games import Games
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
 from experiments.baselines.memgen import WEAVER, MemGen
+from experiments.baselines.memgen_config import MemGenConfig
 from experiments.baselines.memgen_training import (
     command_scores,
     decisions_of,
