@@ -15,10 +15,12 @@ from flax import nnx
 from embodied_mem.agents.deliveries import Delivered
 from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.errors import InternalError
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, log_density, rows_of
+from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training.config import Config, GRPOConfig, WorldConfig
 from embodied_mem.training.grpo import (
     Totals,
@@ -26,8 +28,10 @@ from embodied_mem.training.grpo import (
     advantages_of,
     assign_rewards,
     make_grpo_gradient,
+    max_log_prob_gap,
     policy_batch,
     policy_samples,
+    refuse_stale,
 )
 from embodied_mem.training.models import CompilerModel
 from embodied_mem.training.optimizers import TrainState, apply_gradients
@@ -87,9 +91,9 @@ def alternating(records):
     return [i % 3 == 0 for i in range(len(records))]
 
 
-def gradient_of(samples, params=None):
+def gradient_of(samples, params=None, **bound):
     _, first, gradient = start()
-    values, metrics = accumulate(gradient, params or first, nnx.State({}), samples, ROWS, tokenizer().pad_id)
+    values, metrics = accumulate(gradient, params or first, nnx.State({}), samples, ROWS, tokenizer().pad_id, **bound)
     return [np.asarray(leaf) for leaf in jax.tree.leaves(values)], metrics
 
 
@@ -119,6 +123,26 @@ def test_a_difference_is_seen(field):
     value.flat[0] += 0.01 if field != "soft" else 1.0
     samples[3] = dataclasses.replace(samples[3], **{field: value})
     assert gradient_of(samples)[1]["log_prob_gap"] > 5e-3
+
+
+def test_weights_that_moved_by_one_update_are_refused():
+    """By their log-probs within the bound of float32 (rounded products have none), and by the version of weights."""
+    graphdef, params, gradient = start()
+    bound = {"max_gap": max_log_prob_gap("float32")}
+    gradient_of(sampled(), **bound)
+    gradients, _ = accumulate(gradient, params, nnx.State({}), sampled(), ROWS, tokenizer().pad_id)
+    moved = jax.tree.map(lambda p, g: p - 1e-3 * np.sign(g), params, gradients)  # an Adam step of 1e-3
+    with pytest.raises(InternalError, match=r"within 0\.001 before the first update, got a difference of"):
+        gradient_of(sampled(), moved, **bound)
+    assert gradient_of(sampled(), moved)[1]["log_prob_gap"] > 1e-3  # later minibatches of an update are meant to differ
+    assert max_log_prob_gap("bfloat16") == float("inf")
+    one, other = (
+        weights_version(model.decoder, model.soft_mem) for model in (nnx.merge(graphdef, p) for p in (params, moved))
+    )
+    assert {sample.weights_version for sample in sampled()} == {one}
+    refuse_stale(sampled(), one)
+    with pytest.raises(InternalError, match=rf"all 16 samples .* with weights {other:08x}, got 16 of {one:08x}"):
+        refuse_stale(sampled(), other)
 
 
 def test_sampled_tokens_are_trained_on_and_not_their_text():
