@@ -153,12 +153,13 @@ def played(report):
 def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, tmp_path, capsys):
     """Who does what the hint says is as good as carrying out guidance by rule, if the hint says the command."""
     few = ["--tasks", "generated", "--num_tasks", "4", "--max_steps", "12", "--seeds", "0", "--temperature", "0"]
-    few += ["--deliveries", "none", "static", "compiled_text", "guidance_only", "teacher", "--bank_file", bank]
-    few += ["--guidance", "place", "command", "short", "subgoal", "--model", "tiny", "--out", str(tmp_path / "out")]
-    few += ["--record", str(tmp_path / "calls.jsonl"), "--prices", "1", "2"]
+    few += ["--bank_file", bank, "--model", "tiny", "--out", str(tmp_path / "out"), "--prices", "1", "2"]
+    few += ["--record", str(tmp_path / "calls.jsonl")]
+    all_of_them = ["--deliveries", "none", "static", "compiled_text", "guidance_only", "teacher"]
+    all_of_them += ["--guidance", "place", "command", "short", "subgoal"]
     server = Server(obeys)
     try:
-        report = main([*few, "--server", server.url])
+        report = main([*few, *all_of_them, "--server", server.url])
     finally:
         server.close()
     rows = report["deliveries"]
@@ -189,9 +190,10 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
     assert any(line.startswith("hint: find ") and " in " not in line for line in hints)
     assert report["usage"]["calls"] == len(server.requests)
     assert "Chat model tiny" in capsys.readouterr().out
-    again = main(few)
-    assert played(again) == played(report)
-    assert again["usage"]["replayed"] == again["usage"]["calls"] == report["usage"]["calls"]
+    again = main([*few, "--deliveries", "none", "compiled_text", "--guidance", "place", "command"])
+    some = ("none", "compiled_text", "compiled_text guidance=command")
+    assert played(again) == [episode for episode in played(report) if episode.agent in some]
+    assert again["usage"]["replayed"] == again["usage"]["calls"] == sum(episode.steps for episode in played(again))
 
 
 @pytest.mark.parametrize(

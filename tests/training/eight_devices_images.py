@@ -45,7 +45,7 @@ SETTINGS = {"length_buckets": (128,), "batch_buckets": (2,)}
 
 def run(place: Placement) -> dict:
     """Metrics, what is trained after a step, and what is said; bytes of the tower on the first device."""
-    model, executor = models.compiler_of(CONFIG, seeing(0), 48, 0.02), seeing(1)
+    model, executor = models.compiler_of(CONFIG, seeing(0, layers=1), 48, 0.02), seeing(1, layers=1)
     axes = models.parameter_axes(model)
     graph, params, frozen = models.split_model(CONFIG, model)
     frozen = place.params(frozen, axes)

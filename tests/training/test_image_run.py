@@ -34,7 +34,7 @@ FIELDS = {
 @pytest.fixture
 def published(tmp_path):
     for seed, role in enumerate(("compiler", "executor")):
-        save_qwen_vl(QwenVL(seeing(seed)), tmp_path / "weights" / role)
+        save_qwen_vl(QwenVL(seeing(seed, layers=1)), tmp_path / "weights" / role)
         tokenizer().save(tmp_path / "weights" / role / "tokenizer.json")
     return tmp_path / "weights"
 
@@ -62,7 +62,7 @@ def test_the_paper_s_configuration_with_pictures(published, tmp_path, monkeypatc
     bundle = load_bundle(run / "weights")
     assert bundle.executor.config.vision is not None
     np.testing.assert_array_equal(
-        bundle.model.decoder.vision.patch[...], seeing(0).vision.patch[...]
+        bundle.model.decoder.vision.patch[...], seeing(0, layers=1).vision.patch[...]
     )  # read from where the weights are, and as they were
     assert not [name for name in load_file(run / "weights" / "weights.safetensors") if "vision" in name]
     # What was trained, as PEFT's folder beside the published one.

@@ -54,8 +54,8 @@ PLAIN = dataclasses.replace(SAMPLE, images=(), remembered=())
 
 @functools.cache
 def both_models():
-    executor = seeing(1)
-    compiler = add_lora(seeing(0), LoraConfig(rank=2), rngs=nnx.Rngs(2))
+    executor = seeing(1, layers=1)
+    compiler = add_lora(seeing(0, layers=1), LoraConfig(rank=2), rngs=nnx.Rngs(2))
     for name in ("query_lora_b", "value_lora_b"):  # at zero, where they start, their other half has no gradient
         adapter = getattr(compiler.layers, name)
         adapter[...] = jax.random.normal(jax.random.key(5), adapter[...].shape) * 0.1
@@ -122,8 +122,8 @@ def test_the_tower_is_frozen():
 
 def test_adapters_in_the_tower_are_trained_with_the_others():
     config = dataclasses.replace(CONFIG, model=dataclasses.replace(CONFIG.model, vision_lora=True))
-    model = models.compiler_of(config, seeing(0), 48, 0.02)
-    without = models.compiler_of(CONFIG, seeing(0), 48, 0.02)
+    model = models.compiler_of(config, seeing(0, layers=1), 48, 0.02)
+    without = models.compiler_of(CONFIG, seeing(0, layers=1), 48, 0.02)
     shown = np.stack([reader(model.decoder).pixels((picture(0),))])
     before = [np.asarray(nnx.jit(see)(one.decoder.vision, shown)) for one in (model, without)]
     np.testing.assert_array_equal(*before)  # they start as nothing
