@@ -30,19 +30,22 @@ from embodied_mem.training.loop import read_metrics
 # Compiling is most of the time. So a stage and its correction have one schedule, which makes them the same programs
 # in the cache that processes share, and the vocabulary is large enough for prompts of few lengths.
 FIELDS = {
-    "world.num_train": 4, "world.num_valid": 2, "world.num_scenes": 2, "world.max_steps": 2, "memory.top_k": 1,
-    "memory.num_soft": 4, "model.compiler": "nano", "model.executor": "nano", "model.vocab_size": 600,
-    "model.max_compiler_tokens": 12, "model.max_action_tokens": 4,
+    "world.num_train": 4, "world.num_valid": 2, "world.num_scenes": 2, "world.homes": 1, "world.max_steps": 2,
+    "memory.top_k": 1, "memory.num_soft": 4, "model.compiler": "nano", "model.executor": "nano",
+    "model.vocab_size": 1500, "model.max_compiler_tokens": 12, "model.max_action_tokens": 4,
+    "data.passes": 1, "data.imagined": 0, "data.no_brief": 0,
     "executor_sft.steps": 16, "executor_sft.batch_size": 2, "executor_sft.checkpoint_every": 4,
     "executor_correction.num_games": 4, "executor_correction.max_steps": 2, "executor_correction.sft.steps": 16,
     "executor_correction.sft.batch_size": 2, "executor_correction.sft.checkpoint_every": 8,
     "compiler_sft.steps": 12, "compiler_sft.batch_size": 2, "compiler_sft.checkpoint_every": 2,
     "correction.num_games": 4, "correction.max_steps": 2, "correction.rounds": 2,
     "correction.sft.steps": 6, "correction.sft.batch_size": 2, "correction.sft.checkpoint_every": 2,
-    "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 6,
+    "grpo.steps": 2, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 4,
     "grpo.microbatch": 4, "grpo.minibatches": 2, "grpo.checkpoint_every": 1, "grpo.learning_rate": 1e-3,
     "evaluation.batch_size": 16,
-} | {f"{stage}.learning_rate": 2e-3 for stage in ("executor_correction.sft", "correction.sft")}  # fmt: skip
+}  # fmt: skip
+for stage in ("executor_sft", "executor_correction.sft", "compiler_sft", "correction.sft"):
+    FIELDS |= {f"{stage}.learning_rate": 2e-3, f"{stage}.optimizer": "adamw"}
 
 NANO = DecoderConfig(width=32, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16, mlp_width=32)
 
