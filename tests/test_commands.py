@@ -65,6 +65,8 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "python experiments/bench.py --suite graph": "tests/experiments/test_bench_graph_native.py",
     "python -m embodied_mem.worlds.memento.generator": "tests/worlds/memento/test_memento_generator.py",
     "python -m embodied_mem.serve.mcp": "tests/serve/test_mcp.py",
+    "python -m embodied_mem.serve.skyrl": "tests/serve/test_skyrl.py",
+    "embodied-mem serve agentgym": "tests/serve/test_agentgym.py",
 }
 NOT_RUN = {  # the beginning of a command -> why not
     "pip install": "installs an extra; .ci/run and .ci/package install those that the tests need",
