@@ -28,7 +28,8 @@ from embodied_mem.evaluation.tables import difference, executor_cells, markdown,
 from embodied_mem.language.chat import Prices
 from embodied_mem.registry import load
 from experiments.registered import register_all
-from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED, captions_table, encoders_table, joined_table
+from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED
+from experiments.solvers.memento.tables import TABLES as MEMENTO_TABLES
 
 register_all()
 
@@ -646,14 +647,14 @@ def memento(data: Data) -> str:
 
 def memento_joined(data: Data) -> str:
     """Show what k and noise are worth, without noise and with the most."""
-    lines = joined_table(data).split("\n")
+    lines = MEMENTO_TABLES["joined"](data).split("\n")
     return "\n".join(line for line in lines if "noise 0.25" not in line) + f"\n\n{source(data)}"
 
 
 def memento_encoders(data: Data) -> str:
     """Show the missing rates of the simplest and the best strategy by encoder."""
     rows = {name: row for name, row in data["encoders"].items() if name.split(", ")[1] in ("similarity", "hybrid")}
-    return f"{encoders_table({'encoders': rows})}\n\n{source(data)}"
+    return f"{MEMENTO_TABLES['encoders']({'encoders': rows})}\n\n{source(data)}"
 
 
 SUBSETS = ("base", "common_sense", "long_horizon")
@@ -858,7 +859,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "planner_critic": planner_critic,
     "robot_faults": robot_faults,
     "memento": memento,
-    "memento_captions": lambda data: f"{captions_table(data)}\n\n{source(data)}",
+    "memento_captions": lambda data: f"{MEMENTO_TABLES['captions'](data)}\n\n{source(data)}",
     "memento_joined": memento_joined,
     "memento_encoders": memento_encoders,
     "scienceworld": scienceworld,

@@ -57,12 +57,10 @@ class CommandGenerator(Agent):
         """Yield the commands of an episode; `text` is the first text, without the goal at its end."""
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """Implement `Agent.reset`."""
         self._commands = self.play(goal, observation.removesuffix(f"\n\n{goal}"))
         self._started = False
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
-        """Implement `Agent.act`."""
         try:
             if self._started:
                 return self._commands.send(observation)

@@ -57,7 +57,6 @@ class Person(Agent):
         self._history: list[Any] = []  # snapshots, the first of them before any command
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """Implement `Agent.reset`."""
         self._history, self._gave_up = [], False
         self._shown = f"[{info['task_id']}]\n{observation}"
 
@@ -76,7 +75,6 @@ class Person(Agent):
         return None
 
     def end(self, won: bool, observation: str) -> None:
-        """Implement `Agent.end`."""
         ending = "You won" if won else "The episode ended, not won,"
         text = f"{observation}\n\n{ending} after {len(self._history)} commands."
         print("\nThe game is not won." if self._gave_up else text, file=self._output)

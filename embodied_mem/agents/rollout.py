@@ -66,9 +66,7 @@ class Envs(Protocol):
 class Bank(Protocol):
     """Where experiences come from."""
 
-    def retrieve(self, goal: str, k: int, context: str, exclude_task_ids: tuple[str, ...]) -> Sequence[Experience]:
-        """Implement `MemoryBank.retrieve`."""
-        ...
+    def retrieve(self, goal: str, k: int, context: str, exclude_task_ids: tuple[str, ...]) -> Sequence[Experience]: ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -61,12 +61,10 @@ class Traced(Agent):
         return getattr(self._agent, "record", None)
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """Implement `Agent.reset`."""
         self._goal, self._first, self._steps = goal, observation, list[dict[str, Any]]()
         self._agent.reset(goal, observation, info)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
-        """Implement `Agent.act`."""
         self._answered(observation)
         command = self._agent.act(observation, info)
         if command is not None:
@@ -79,7 +77,6 @@ class Traced(Agent):
         return self._agent.explained()
 
     def end(self, won: bool, observation: str) -> None:
-        """Implement `Agent.end`."""
         self._answered(observation)
         self._agent.end(won, observation)
         _write(self._file, self._name, self._goal, self._first, won, self._steps, self._experiences)

@@ -184,6 +184,5 @@ class _Reworded:
         self._executor, self._follower, self._level = executor, follower, level
 
     def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, **more: Any) -> Turn:
-        """Implement `Acts.act`."""
         told = [self._follower.reworded(one, self._level) for one in prompts]
         return self._executor.act(told, keys, soft, **more)

@@ -118,7 +118,6 @@ class RulePreprocessor:
     """Step summaries and queries by rules."""
 
     def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """Implement `Preprocessor.summarise`."""
         return f"{action}: {' '.join(observation.split())}"
 
     def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
@@ -179,7 +178,6 @@ class PlannerCriticAgent(Agent):
     # One task.
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
-        """Implement `Agent.reset`."""
         commands = info.get("admissible_commands", ())
         self._first = self.begin(info.get("task_id", ""), goal, observation, commands, info.get("images", ()))
         self._begun = True
@@ -232,7 +230,6 @@ class PlannerCriticAgent(Agent):
         self.record.memory_s += time.perf_counter() - start
 
     def explained(self) -> dict[str, Any]:
-        """Implement `Agent.explained`."""
         objections = self.record.objections
         # `record.steps` counts this command, an objection those before it.
         objected = bool(objections) and objections[-1][0] == self.record.steps - 1

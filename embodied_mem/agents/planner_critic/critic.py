@@ -30,7 +30,6 @@ class RuleCritic(Generic[B]):
     """Those of the world."""
 
     def review(self, step: PlanStep, situation: Situation) -> str:
-        """Implement `Critic.review`."""
         now = situation.beliefs_of(self.beliefs)
         if now.times_refused(step.command) and not step.again:
             return f"'{step.command}' had no effect here before"

@@ -28,12 +28,10 @@ class TextRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> WorkingMemory:
-        """Implement `WorldRules.begin`."""
         memory.begin_task(task_id, goal, observation)
         return WorkingMemory(goal, observation, (), [], began=memory.time, recent=[observation])
 
     def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
-        """Implement `WorldRules.note`."""
         if working.failed(self._reader.read(observation).refused):
             working.refuse(step.command)
         working.keep(observation)

@@ -135,11 +135,9 @@ class SimulatedRobot:
         return Outcome("success", self._text)
 
     def cancel(self) -> None:
-        """Implement `Robot.cancel`."""
         self.clock.interrupt()
 
     def execute(self, skill: str, arguments: Mapping[str, str]) -> Outcome:
-        """Implement `Robot.execute`."""
         self._blind = 0
         luck = self._rng.random(4)  # always as many, so that one chance does not move the others
         self.worked.append(False)

@@ -171,38 +171,6 @@ def _flat(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{name}, {part}": row for name, group in groups.items() for part, row in group.items()}
 
 
-def realistic_table(report: Row) -> str:
-    """The stages without a guarantee that the needed memory is given."""
-    return _plain("stage, no guarantee", report["realistic"])
-
-
-def top_k_table(report: Row) -> str:
-    """Single tasks by number of memories (figure 6)."""
-    return _plain("memories, single", report["top_k"])
-
-
-def format_table(report: Row) -> str:
-    """Table 2."""
-    paper = {f"{name}, single": pair for name, pair in PAPER_FORMATS.items()}
-    return _plain("format", _flat(report["formats"]), paper)
-
-
-def damage_table(report: Row) -> str:
-    """Table 9; its baseline is the reference's memory, ours the agent's own."""
-    return _plain("memory, single", {"own memory": report["stages"]["single"], **report["damage"]}, PAPER_DAMAGE)
-
-
-def profile_table(report: Row) -> str:
-    """User profile on and off (figure 8)."""
-    rows = {f"{name}, {stage}": row for stage, group in report["profile"].items() for name, row in group.items()}
-    return _plain("given", rows)
-
-
-def variant_table(report: Row) -> str:
-    """Tables 13 and 15."""
-    return _plain("instructions", _flat(report["variants"]), _flat(PAPER_VARIANTS))
-
-
 REWORDED = {
     "original": "as written",
     "bare": "small letters, no punctuation",
@@ -210,11 +178,6 @@ REWORDED = {
     "blind": "reworded, list written by somebody who never saw the parser",
 }
 """Rows of the rewordings."""
-
-
-def rewordings_table(report: Row) -> str:
-    """The single stage with other lead-ins and endings."""
-    return _plain("instructions, single", {REWORDED[name]: row for name, row in report["rewordings"].items()})
 
 
 CAPTIONS = {
@@ -227,11 +190,6 @@ CAPTIONS = {
     "now, blind": "present ones reworded, words of somebody who never saw the code",
 }
 """Rows of reworded captions."""
-
-
-def captions_table(report: Row) -> str:
-    """Single tasks that ask for an object, by how things are described."""
-    return _plain("captions, single", {CAPTIONS[name]: row for name, row in report["captions"].items()})
 
 
 def joined_table(report: Row) -> str:
@@ -254,23 +212,35 @@ def encoders_table(report: Row) -> str:
     return _table("encoder | strategy | among | k | missing, single (held-out) | joint | 3-joint", rows)
 
 
-def limit_table(report: Row) -> str:
-    """The longer stages with more actions."""
-    rows = {stage: row for stage, row in report["stages"].items() if stage in ("joint", "joint3")}
-    return _plain("stage", {**rows, **report["limits"]})
+def _called(names: Mapping[str, str], rows: Mapping[str, Row]) -> dict[str, Row]:
+    """Rows by what the table calls them."""
+    return {names[name]: row for name, row in rows.items()}
 
+
+def _longer(report: Row) -> dict[str, Row]:
+    return {stage: row for stage, row in report["stages"].items() if stage in ("joint", "joint3")}
+
+
+def _profile(report: Row) -> dict[str, Row]:
+    return {f"{name}, {stage}": row for stage, group in report["profile"].items() for name, row in group.items()}
+
+
+_OF_FORMATS = {f"{name}, single": pair for name, pair in PAPER_FORMATS.items()}
 
 TABLES: dict[str, Callable[[Row], str]] = {
-    "realistic": realistic_table,
-    "limits": limit_table,
+    "realistic": lambda report: _plain("stage, no guarantee", report["realistic"]),
+    "limits": lambda report: _plain("stage", {**_longer(report), **report["limits"]}),
     "retrieval": retrieval_table,
-    "top_k": top_k_table,
-    "formats": format_table,
-    "damage": damage_table,
-    "profile": profile_table,
-    "variants": variant_table,
-    "rewordings": rewordings_table,
-    "captions": captions_table,
+    "top_k": lambda report: _plain("memories, single", report["top_k"]),  # figure 6
+    "formats": lambda report: _plain("format", _flat(report["formats"]), _OF_FORMATS),  # table 2
+    # Table 9; its baseline is the reference's memory, ours the agent's own.
+    "damage": lambda report: _plain(
+        "memory, single", {"own memory": report["stages"]["single"], **report["damage"]}, PAPER_DAMAGE
+    ),
+    "profile": lambda report: _plain("given", _profile(report)),  # figure 8
+    "variants": lambda report: _plain("instructions", _flat(report["variants"]), _flat(PAPER_VARIANTS)),  # 13 and 15
+    "rewordings": lambda report: _plain("instructions, single", _called(REWORDED, report["rewordings"])),
+    "captions": lambda report: _plain("captions, single", _called(CAPTIONS, report["captions"])),
     "joined": joined_table,
     "encoders": encoders_table,
 }

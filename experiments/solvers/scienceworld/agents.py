@@ -257,8 +257,51 @@ Asking = Generator[str, str, str]
 Doing = Generator[str, str, bool]
 
 
-class Body(CommandGenerator):
-    """Where the agent is, what it knows of the house, and what it did in this episode."""
+_HELD_IN = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?) \(containing (?:an? )?([^()]+)\)")
+_EMPTY = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*) \(containing nothing\)")
+_RECIPE = re.compile(r"To make .{1,80}?, you need to mix (.{1,200})\.")
+MAX_WAITS = 4
+"""Waits, of ten iterations each, for something to happen in one device."""
+FAST_DEGREES = 15
+"""Degrees Celsius in one iteration that are fast."""
+THINGS = re.compile(r"(?:\t|: |, |\()(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?)(?= \(|,|\.|\)|$)", re.MULTILINE)
+_NO_MODIFIER = r"(?:on|up|to|in|into|of|a|the|with|containing)"
+_LIQUID = re.compile(r"move (.+) to (.+)")
+_PATIENT = re.compile(r"\b(?:wait|examine|use|look)")
+_OBJECT = re.compile(r"(?:focus on|pick up|examine|look at|use thermometer in inventory on) (.+?)(?: in inventory)?$")
+MAX_REPEATS = 12
+"""Times that what a plan did last is done again, for a thing that has to grow or melt first."""
+MAX_WATCHES = 20
+"""Looks for a thing that a plan waited for."""
+MAX_PLANS = 3
+"""Memories that are tried for one task."""
+
+
+def _from_tap(goal: str) -> bool:
+    """Whether a description is about water, which comes from taps."""
+    return " water." in goal
+
+
+def opposite(replaced: Mapping[Phrase, Phrase]) -> bool:
+    """Whether a description asks for what another one excludes, "nonrenewable" for "renewable"."""
+    pairs = [(a, b.lower()) for theirs, ours in replaced.items() for a, b in zip(theirs, ours)]
+    return any(f"non{a}" == b or f"non{b}" == a for a, b in pairs)
+
+
+Repairing = Generator[str, str, bool | None]
+"""Whether a command was done now; None where the next repair may do it."""
+
+
+class PlannerCritic(CommandGenerator):
+    """Plans by memory, criticises by what it sees; one object plays any number of episodes, one after the other.
+
+    The plan is what the most similar remembered task did, with our names. Before a step the critic checks that the
+    agent stands in the step's room (it walks there by the doors that memory knows) and that what was observed supports
+    it: which box a measured temperature, a lamp or the time down a plane speaks for. After a step that failed it
+    repairs: opens what is closed, tries other names of the same thing, looks where the thing was seen, waits as the
+    plan did before. When nothing helps it replans with the next most similar memory; at the end of a plan it repeats
+    what came last.
+    """
 
     def __init__(self, memories: Memories):
         """Make one with these memories."""
@@ -276,6 +319,10 @@ class Body(CommandGenerator):
         self._done: list[str] = []
         self._mixtures = dict(self._memories.mixtures)
         self._evidence = Evidence(goal, self._memories.paths)
+        self._carried: dict[str, str] = {}  # what the bowl that is carried holds -> its name
+        self._kin: dict[str, str] = {}  # thing of the plan -> thing that is used for it
+        self._plan = self._following = self._repairing = ""
+        self.plans = self.repairs = 0
         self._see(text)
 
     def _fetch(self, thing: str) -> Doing:
@@ -422,22 +469,6 @@ class Body(CommandGenerator):
             way.append(before[way[-1]])
         return way[::-1]
 
-
-_HELD_IN = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?) \(containing (?:an? )?([^()]+)\)")
-_EMPTY = re.compile(r"(?:\t|: |, )(?:an? )?([a-z]+(?: [a-z]+)*) \(containing nothing\)")
-_RECIPE = re.compile(r"To make .{1,80}?, you need to mix (.{1,200})\.")
-
-
-class Mixer(Body):
-    """Mixes what a recipe, a name or tries say."""
-
-    _plan: str
-
-    def _begin(self, goal: str, text: str) -> None:
-        """Begin an episode, with empty hands."""
-        super()._begin(goal, text)
-        self._carried: dict[str, str] = {}  # what the bowl that is carried holds -> its name
-
     # Mixing: what a plan mixed may be something else than what is wanted, so that only its way of doing it is taken.
 
     def _mix(self, steps: Sequence[Step]) -> Doing:
@@ -563,15 +594,8 @@ class Mixer(Body):
                     return True
         return False
 
-
-MAX_WAITS = 4
-"""Waits, of ten iterations each, for something to happen in one device."""
-FAST_DEGREES = 15
-"""Degrees Celsius in one iteration that are fast."""
-
-
-class Heater(Body):
-    """Puts what it holds into devices until its state has changed as often as it has to."""
+    # Melting, boiling and freezing: of a plan that does so, only its devices are taken. What a device does was seen in
+    # memory. One in which nothing happens for `MAX_WAITS` waits is followed by the next that does the same.
 
     def _device_of(self, step: Step) -> Device | None:
         """The device into which a step puts a thing to change its state; None for another step or a measurement."""
@@ -674,45 +698,9 @@ class Heater(Body):
                 return self._answer
         return ""
 
-
-_FOCUSED = re.compile(r"You focus on the ([^.]+)\.")
-THINGS = re.compile(r"(?:\t|: |, |\()(?:an? )?([a-z]+(?: [a-z]+)*(?: \d+)?)(?= \(|,|\.|\)|$)", re.MULTILINE)
-_NO_MODIFIER = r"(?:on|up|to|in|into|of|a|the|with|containing)"
-_LIQUID = re.compile(r"move (.+) to (.+)")
-_PATIENT = re.compile(r"\b(?:wait|examine|use|look)")
-_OBJECT = re.compile(r"(?:focus on|pick up|examine|look at|use thermometer in inventory on) (.+?)(?: in inventory)?$")
-MAX_REPEATS = 12
-"""Times that what a plan did last is done again, for a thing that has to grow or melt first."""
-MAX_WATCHES = 20
-"""Looks for a thing that a plan waited for."""
-MAX_PLANS = 3
-"""Memories that are tried for one task."""
-
-
-def _from_tap(goal: str) -> bool:
-    """Whether a description is about water, which comes from taps."""
-    return " water." in goal
-
-
-def opposite(replaced: Mapping[Phrase, Phrase]) -> bool:
-    """Whether a description asks for what another one excludes, "nonrenewable" for "renewable"."""
-    pairs = [(a, b.lower()) for theirs, ours in replaced.items() for a, b in zip(theirs, ours)]
-    return any(f"non{a}" == b or f"non{b}" == a for a, b in pairs)
-
-
-Repairing = Generator[str, str, bool | None]
-"""Whether a command was done now; None where the next repair may do it."""
-
-
-class PlannerCritic(Mixer, Heater):
-    """Plans by memory, criticises by what it sees; one object plays any number of episodes, one after the other."""
-
     def play(self, goal: str, text: str) -> Saying:
         """Commands, each sent the answer to it; `text` is the first text."""
         self._begin(goal, text)
-        self.plans = self.repairs = 0
-        self._kin: dict[str, str] = {}  # thing of the plan -> thing that is used for it
-        self._plan = self._following = self._repairing = ""
         found = sorted(self._memories.retrieve(goal), key=lambda path: _from_tap(path.goal) and not _from_tap(goal))
         for memory in found[:MAX_PLANS]:
             self.plans += 1
@@ -828,7 +816,7 @@ class PlannerCritic(Mixer, Heater):
 
     def _other_thing(self, step: Step, memory: GoldPath) -> str:
         """What is to be focused on, where the plan's words ("substance in metal pot") would mean something else."""
-        focused = _FOCUSED.match(step.answer)
+        focused = FOCUSED.match(step.answer)
         if not focused or not step.command.startswith("focus on substance in"):
             return ""
         return focused[1] if focused[1].lower() not in memory.goal.lower() else ""
@@ -1011,9 +999,7 @@ class GoalPlayer(PlannerCritic):
             yield from super().play(goal, text)
             return
         self._begin(goal, text)
-        self.plans = self.repairs = 0
-        self._kin, self._parts, self._other_sort = {}, {}, False
-        self._plan = self._following = self._repairing = ""
+        self._parts, self._other_sort = {}, False
         if found := _FIND.search(goal):
             yield from self._guess(found[1])
         elif found := _STAGES.search(goal):
@@ -1213,7 +1199,6 @@ class GoalPlayer(PlannerCritic):
         return found[1].split(", ") if found else []
 
 
-Player = Generator[str, str, None]
 _CALLED = {"substance", "thing", "seed"}
 """Words that stand for a thing and do not name it."""
 
@@ -1227,7 +1212,7 @@ class Explorer(CommandGenerator):
     def __init__(self, memories: Memories):
         """Make one; it remembers nothing, whatever it is given."""
 
-    def play(self, goal: str, text: str) -> Player:
+    def play(self, goal: str, text: str) -> Saying:
         wanted = [name for name in _FOCUS.findall(goal) if name.lower() not in _CALLED]
         if found := _CHANGED_STATE.search(goal):
             wanted.insert(0, found[1])
@@ -1269,7 +1254,7 @@ class Repeater(CommandGenerator):
         """Make one that repeats these."""
         self._memories = memories
 
-    def play(self, goal: str, text: str) -> Player:
+    def play(self, goal: str, text: str) -> Saying:
         self._following = ""
         for memory in self._memories.retrieve(goal)[:1]:
             self._following = memory.title
