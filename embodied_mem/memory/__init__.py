@@ -40,8 +40,7 @@ from .recollection import Recollection
 from .record import Record, Source
 from .relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
 from .semantic import SemanticMemory
-from .sighting import Sighting
-from .spatial import SpatialMemory
+from .spatial import Sighting, SpatialMemory
 from .store import MemoryModule, MemoryStore, Receipt, Selector
 from .temporal import TemporalMemory
 from .vectors import VectorIndex

@@ -27,7 +27,7 @@ from .embedders import Embedder
 from .events import EntriesEvent, check
 from .graph import Scope
 from .readers import DEFAULT, Reader
-from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
+from .record import Record, RecordMemory, Source, new_record, whole_number
 from .search import QueryEmbedder, TextIndex
 from .store import Selector
 
@@ -220,22 +220,11 @@ class EntryMemory(RecordMemory):
         if head is None:
             data, when = dict(entry.data), entry.created
             kind, place = data.pop("kind", "task"), data.pop("place", "")
-            head = (
-                f"{self.module}:{entry.id}",
-                self.module,
-                kind,
-                entry.text,
-                "",
-                place,
-                when,
-                when,
-                None,
-                NOTHING,
-                None,
-                (),
-                (),
-            )
-            head = self._heads[entry.id] = (*head, data)
+            record = Record(
+                f"{self.module}:{entry.id}", self.module, kind, entry.text, place=place, recorded=when, valid_from=when,
+                data=data,
+            )  # fmt: skip
+            head = self._heads[entry.id] = record[: Record._fields.index("sources")]
         return head
 
     def hit(self, entry: Entry, score: float, why: str) -> Record:

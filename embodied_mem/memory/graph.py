@@ -181,18 +181,12 @@ class Subgraph(Protocol):
         truncated: whether `max_nodes` left something out.
     """
 
-    @property
-    def nodes(self) -> np.ndarray: ...
-    @property
-    def hops(self) -> np.ndarray: ...
-    @property
-    def facts(self) -> np.ndarray: ...
-    @property
-    def fact_hops(self) -> list[int]: ...
-    @property
-    def num_facts(self) -> int: ...
-    @property
-    def truncated(self) -> bool: ...
+    nodes: np.ndarray
+    hops: np.ndarray
+    facts: np.ndarray
+    fact_hops: list[int]
+    num_facts: int
+    truncated: bool
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,8 +78,7 @@ from .references import Recent, Reference, References
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
-from .sighting import Sighting
-from .spatial import SpatialMemory, checked_place
+from .spatial import Sighting, SpatialMemory, checked_place
 from .store import MemoryStore, RecordedModule, Selector
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked

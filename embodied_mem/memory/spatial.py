@@ -25,6 +25,7 @@ Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept wit
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,11 +55,11 @@ from .readers import DEFAULT, Reader
 from .readers.reading import AGENT, NOT, ROOM, class_of, unread_lines
 from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
-from .sighting import Sighting, sighting
 from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialIndex, joined, split
 from .store import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust
 from .vectors import decoded_vector, unit_vector
+from .views import View
 from .words import phrases
 
 EVENT = "spatial event"
@@ -240,6 +241,37 @@ _IN_ITSELF = "nothing is in, on or under itself"
 
 Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
 """(action, text) -> facts; for texts that no rule knows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sighting:
+    """Where a thing was seen.
+
+    Attributes:
+        name, kind: the thing, and its class.
+        relation, receptacle: "on", "desk 1"; or "held by", "agent".
+        place: the room, as given to `begin`.
+        since, seen: times when it came there, as far as known, and when it was seen there last.
+        episode, step: of the last sighting.
+        current: whether nothing seen later contradicts.
+        confidence: of the detector that was the surest; None if it was told without one.
+        trust: of the most trusted source of it.
+        view: from where, when and with which images it was seen; None if it was told in words alone.
+    """
+
+    name: str
+    kind: str
+    relation: str
+    receptacle: str
+    place: str
+    since: int
+    seen: int
+    episode: int
+    step: int
+    current: bool
+    confidence: float | None = None
+    trust: Trust = "sensor"
+    view: View | None = None
 
 
 class SpatialMemory(RecordMemory):
@@ -721,8 +753,26 @@ class SpatialMemory(RecordMemory):
             return [self._sighting(fact, now) for fact in facts]
 
     def _sighting(self, fact: int, now: Snapshot) -> Sighting:
-        found = now.fact(fact)
-        return sighting(self._index.known(fact, now), found, self.relations, self.trust_of(fact))
+        known, found = self._index.known(fact, now), now.fact(fact)
+        thing, other, relation = known.subject, known.object, known.relation
+        if relation in self.relations.holding:
+            thing, other, relation = other, thing, "held by"
+        place, name = split(thing)
+        where, receptacle = split(other)
+        if relation != "held by" and where != AGENT:
+            place = where or place  # a thing that is known from another room by its looks is where it is now
+        return Sighting(
+            name,
+            class_of(name),
+            relation,
+            receptacle,
+            place,
+            found.valid_at,
+            *known.seen,
+            current=found.invalid_at is None,
+            confidence=known.sure,
+            trust=self.trust_of(fact),
+        )
 
     def last_places(
         self, kind: str | None = None, place: str | None = None, times: np.ndarray | None = None, k: int | None = None

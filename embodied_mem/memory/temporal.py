@@ -27,7 +27,7 @@ from .arguments import checked_call, checked_flag, checked_number, checked_text
 from .events import TemporalEvent, check
 from .graph import Scope
 from .readers import DEFAULT, Reader
-from .record import NOTHING, Record, RecordMemory, Source, new_record
+from .record import Record, RecordMemory, Source
 from .store import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust, marked
 
@@ -280,23 +280,10 @@ def _number_of(entry: Entry) -> str:
 
 
 def _record_of(entry: Entry, score: float = 0.0, why: str = "") -> Record:
-    source, began = (Source(entry.episode, entry.last_step, entry.time),), entry.began
-    head = (
-        f"temporal:{_number_of(entry)}",
-        "temporal",
-        "step",
-        entry.text,
-        "",
-        "",
-        began,
-        began,
-        None,
-        NOTHING,
-        None,
-        (),
-        (),
-    )
-    return new_record((*head, NOTHING, source, entry.trust, score, why))
+    return Record(
+        f"temporal:{_number_of(entry)}", "temporal", "step", entry.text, recorded=entry.began, valid_from=entry.began,
+        sources=(Source(entry.episode, entry.last_step, entry.time),), trust=entry.trust, score=score, why=why,
+    )  # fmt: skip
 
 
 def _summary_text(entry: Entry) -> str:

@@ -20,7 +20,7 @@ from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.observation import Status
 from embodied_mem.memory.readers.reading import AGENT, PLACED, STATE_AFTER, Reading, class_of
-from embodied_mem.memory.sighting import Sighting
+from embodied_mem.memory.spatial import Sighting
 
 RECENT = 3
 """Answers that are remembered without spatial memory: RoboMemory's temporal memory holds three steps."""
