@@ -221,12 +221,6 @@ def read_state(format_name: str, data: bytes) -> tuple[dict[str, Any], list[byte
     return state, parts
 
 
-def check_scope(state: Mapping[str, Any], scope: Scope) -> None:
-    """Raise InvalidInputError unless the state is of this scope."""
-    if state["scope"] != dataclasses.asdict(scope):
-        raise InvalidInputError(f"state: expected the scope {scope}, got {state['scope']}")
-
-
 class RecordedModule(abc.ABC):
     """A memory of one scope, all of whose changes are events.
 
@@ -263,7 +257,8 @@ class RecordedModule(abc.ABC):
     def restore(self, data: bytes) -> None:
         """Restore what `state` returned; for other bytes raise InvalidInputError and change nothing."""
         state, parts = read_state(self.format_name, data)
-        check_scope(state, self.scope)
+        if state["scope"] != dataclasses.asdict(self.scope):
+            raise InvalidInputError(f"state: expected the scope {self.scope}, got {state['scope']}")
         self._restore(state, parts)
 
     @abc.abstractmethod
@@ -1029,6 +1024,7 @@ class MemoryStore:
         """
         self.scope = checked_scope(scope)
         self._modules = _checked_modules(modules)
+        self._apply = {name: getattr(module, "apply_checked", module.apply) for name, module in self._modules.items()}
         self._read_only = checked_flag("read_only", read_only)
         if not isinstance(fsync, str) or fsync not in ("always", "interval", "never"):
             raise InvalidInputError(f'fsync: expected "always", "interval" or "never", got {shown(fsync)}')
@@ -1193,7 +1189,7 @@ class MemoryStore:
     def _applied(self, module: str, event: Any) -> Any:
         """Return what a module makes of an event that is on the disk."""
         try:
-            return self._modules[module].apply(event)
+            return self._apply[module](event)  # it was checked before it was recorded
         except InvalidInputError:
             raise
         except BaseException as error:

@@ -8,7 +8,6 @@ import threading
 import numpy as np
 import pytest
 
-from embodied_mem import _native
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, StorageError
 from embodied_mem.memory import VectorIndex
 from embodied_mem.memory.vectors import AUTO_LIMIT
@@ -279,42 +278,6 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     assert (tmp_path / "index").read_bytes() == good
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda i: i.add([0, 1], np.ones((2, 4))), r"vectors: expected float32\[N, 3\], got float64\[2, 4\]"),
-        (lambda i: i.add([0, 1], np.ones(3)), r"vectors: expected float32\[N, 3\], got float64\[3\]"),
-        (lambda i: i.add([0], np.ones((2, 3))), "ids: expected one for each of 2 vectors, got 1"),
-        (lambda i: i.add([0.5, 1], np.ones((2, 3))), r"ids: expected whole numbers int64\[N\], got float64\[2\]"),
-        (lambda i: i.add([5, 5], np.ones((2, 3))), r"ids\[1\]: 5 is in the batch twice"),
-        (lambda i: i.add([5, -5], np.ones((2, 3))), r"ids\[1\]: expected 0 or more, got -5"),
-        (lambda i: i.add([5, 6], [[1, 2, 3], [0, 0, 0]]), r"vectors\[1\]: its length is 0"),
-        (lambda i: i.add([5], [[1, np.nan, 3]]), r"vectors\[0\]: expected finite numbers, got nan at position 1"),
-        (lambda i: i.add([5], [[1, 2, -np.inf]]), r"vectors\[0\]: expected finite numbers, got -inf at position 2"),
-        (lambda i: i.add([5], [[1e30, 2, 3]]), r"vectors\[0\]: expected a length of at most 1e18"),
-        (lambda i: i.search(np.zeros(3), 2), r"queries\[0\]: its length is 0"),
-        (lambda i: i.search(np.ones(2), 2), r"queries: expected float32\[N, 3\], got float64\[1, 2\]"),
-        (lambda i: i.search(np.ones(3), 0), "k: expected >= 1, got 0"),
-        (lambda i: i.search(np.ones(3), 1, ef_search=0), "ef_search: expected >= 1, got 0"),
-        (lambda i: i.search(np.ones(3), 1, allowed=[True]), r"allowed: expected bool\[2\], one for each of index.ids"),
-        (lambda i: i.vector(9), "id 9: no such vector among the 2 of the index"),
-        (lambda i: VectorIndex(0), "dim: expected 1 to 65536, got 0"),
-        (lambda i: VectorIndex(3, metric="l2"), 'metric: expected "cosine" or "inner_product", got "l2"'),
-        (lambda i: VectorIndex(3, kind="tree"), 'kind: expected "auto", "exact" or "hnsw", got "tree"'),
-        (lambda i: VectorIndex(3, kind="ivf"), 'kind: expected "auto", "exact" or "hnsw", got "ivf"'),
-        (lambda i: VectorIndex(3, connectivity=1), "connectivity: expected 2 to 256, got 1"),
-    ],
-)
-@pytest.mark.parametrize("kind", KINDS)
-def test_bad_input_changes_nothing(kind, call, message):
-    index = VectorIndex(3, kind=kind)
-    index.add([1, 2], np.eye(3)[:2])
-    with pytest.raises(InvalidInputError, match=message):
-        call(index)
-    np.testing.assert_array_equal(index.ids, [1, 2])
-    np.testing.assert_array_equal(index.search(np.ones(3), 3)[0], [1, 2, -1])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_to_do(kind):
     index = VectorIndex(3, kind=kind)
@@ -350,7 +313,3 @@ def test_readers_beside_a_writer(kind):
         reader.join()
     assert wrong == []
     assert len(index) == 400
-
-
-def test_the_baseline_is_always_there():
-    assert _native.vectors.KERNELS[-1] == "baseline"
