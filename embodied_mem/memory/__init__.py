@@ -44,7 +44,7 @@ from .spatial import Sighting, SpatialMemory
 from .store import MemoryModule, MemoryStore, Receipt, Selector
 from .temporal import TemporalMemory
 from .vectors import VectorIndex
-from .views import View, ViewMemory
+from .views import ViewMemory
 
 __all__ = [
     "HOUSEHOLD",
@@ -86,7 +86,6 @@ __all__ = [
     "Triple",
     "UserProfile",
     "VectorIndex",
-    "View",
     "ViewMemory",
     "WriteReceipt",
     "audit",

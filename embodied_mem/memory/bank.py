@@ -264,8 +264,6 @@ class Experience:
         episode: the raw trajectory.
         rationale: why it succeeded.
         score: what it was ranked by (`MemoryBank.retrieve`).
-        goal_similarity: cosine of the goals' vectors.
-        room_similarity: cosine of the rooms' vectors; 0 without a context.
         same_object: whether both goals are about the same kind of object.
         same_room: whether the room descriptions are the same text; None without a context.
         number: its name among those of an episode, from 1, where guidance names its source; 0 is not written.
@@ -275,8 +273,6 @@ class Experience:
     episode: Episode
     rationale: str
     score: float = 0.0
-    goal_similarity: float = 0.0
-    room_similarity: float = 0.0
     same_object: bool = False
     same_room: bool | None = None
     number: int = 0
@@ -524,9 +520,8 @@ class MemoryBank:
         if self._table is None:
             self._table = np.array(self._columns, np.int64).T.copy()
         goals, rooms, objects = self._table
-        goal_similarity = self._goals.similarities(goal)[goals]
         same_object = objects == self._objects.get(self.reader.goal_object(goal), -2)
-        score = goal_similarity + self.object_weight * same_object
+        score = self._goals.similarities(goal)[goals] + self.object_weight * same_object
         room = self.reader.room(context)
         if room:
             similarities = self._rooms.similarities(room)
@@ -543,8 +538,6 @@ class MemoryBank:
                 self._episodes[i],
                 self._rationales[i],
                 float(score[i]),
-                float(goal_similarity[i]),
-                float(similarities[rooms[i]]) if room else 0.0,
                 bool(same_object[i]) and self.object_weight > 0,
                 self.reader.room(self._episodes[i].first_observation) == room if room else None,
                 index=int(i),

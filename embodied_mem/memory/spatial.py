@@ -59,7 +59,6 @@ from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialInde
 from .store import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust
 from .vectors import decoded_vector, unit_vector
-from .views import View
 from .words import phrases
 
 EVENT = "spatial event"
@@ -271,7 +270,7 @@ class Sighting:
     current: bool
     confidence: float | None = None
     trust: Trust = "sensor"
-    view: View | None = None
+    view: Record | None = None
 
 
 class SpatialMemory(RecordMemory):

@@ -15,7 +15,7 @@ import bisect
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,34 +37,6 @@ _NONE = -(2**63)
 _TIME, _EPISODE, _STEP, _CLOCK, _X, _Y, _Z = range(7)
 _WIDTH = 11  # and a quaternion
 _EMPTY = (_NONE,) * _WIDTH
-
-
-class View(NamedTuple):
-    """Where from, when and with which images something was seen.
-
-    Attributes:
-        number: of the view; `LifelongMemory.get(f"views:{number}")`.
-        time, episode, step: on the memory's clock.
-        clock: seconds on the caller's clock; None if it was not given.
-        pose: x, y, z in metres, and a quaternion x, y, z, w if one was given; empty if none was.
-        images: what is kept of each.
-    """
-
-    number: int
-    time: int
-    episode: int
-    step: int
-    clock: float | None
-    pose: tuple[float, ...]
-    images: tuple[Mapping[str, Any], ...]
-
-    @property
-    def text(self) -> str:
-        """One line."""
-        parts = [f"from ({', '.join(f'{value:.2f}' for value in self.pose[:3])}) m"] if self.pose else []
-        parts += [] if self.clock is None else [f"at {self.clock:.2f} s"]
-        parts += map(image_text, self.images)
-        return f"step {self.step} was seen {', '.join(parts)}"
 
 
 def checked_pose(value: Any) -> list[float]:
@@ -155,31 +127,30 @@ class ViewMemory(RecordMemory):
         found: list[int] = np.flatnonzero(self._rows.column(_EPISODE) != _NONE).tolist()
         return found
 
-    def view(self, number: int) -> View:
-        """The view of a number. Raises InvalidInputError if there is none."""
+    def record(self, number: int) -> Record:
+        """Make the record of a view; its data has the "clock". Raises InvalidInputError if there is none."""
         if not self.has(number):
             raise InvalidInputError(f"view: expected the number of one, got {shown(number)}")
-        time, episode, step, clock, *pose = self._rows[number]
-        images = json.loads(self._pictures[number])["images"] if number in self._pictures else ()
-        place = tuple(value / _MICRO for value in pose if value != _NONE)
-        return View(number, time, episode, step, None if clock == _NONE else clock / _MICRO, place, tuple(images))
-
-    def record(self, number: int) -> Record:
-        view = self.view(number)
+        time, episode, step, clock, *numbers = self._rows[number]
+        images = tuple(json.loads(self._pictures[number])["images"]) if number in self._pictures else ()
+        pose = tuple(value / _MICRO for value in numbers if value != _NONE)
+        data = {} if clock == _NONE else {"clock": clock / _MICRO}
+        said = [f"from ({', '.join(f'{value:.2f}' for value in pose[:3])}) m"] if pose else []
+        said += [f"at {seconds:.2f} s" for seconds in data.values()]
+        text = f"step {step} was seen {', '.join([*said, *map(image_text, images)])}"
         return Record(
-            f"views:{number}", "views", "view", view.text, recorded=view.time, valid_from=view.time, pose=view.pose,
-            images=view.images, data={} if view.clock is None else {"clock": view.clock},
-            sources=(Source(view.episode, view.step, view.time),),
+            f"views:{number}", "views", "view", text, recorded=time, valid_from=time, pose=pose, images=images,
+            data=data, sources=(Source(episode, step, time),),
         )  # fmt: skip
 
     def number_like(self, text: str) -> int | None:
         number = whole_number(text)
         return number if number is not None and self.has(number) else None
 
-    def at(self, time: int) -> View | None:
+    def at(self, time: int) -> Record | None:
         """The view of a time of the memory; None if there is none."""
         number = bisect.bisect_left(range(len(self._rows)), time, key=lambda row: self._rows.get(row, _TIME))
-        return self.view(number) if self.has(number) and self._rows.get(number, _TIME) == time else None
+        return self.record(number) if self.has(number) and self._rows.get(number, _TIME) == time else None
 
     def has(self, number: int) -> bool:
         """Whether there is a view of this number."""

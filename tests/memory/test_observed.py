@@ -122,7 +122,7 @@ def test_a_killed_memory_holds_what_was_observed(tmp_path):
         pose = (1.5, 0.25, 0.0, 0.0, 0.0, 0.6, 0.8)
         memory.observe("look", facts=[("mug", "on", "table", 0.9)], pose=pose, time=17.5, images=[b"png"])
         expected = memory.sightings("mug", near=(1, 0), after=17)
-        assert (expected[0].view.pose, expected[0].view.clock) == (pose, 17.5)
+        assert (expected[0].view.pose, expected[0].view.data["clock"]) == (pose, 17.5)
         for _ in range(2):
             with LifelongMemory.open(tmp_path, read_only=True) as again:
                 assert again.sightings("mug", near=(1, 0), after=17) == expected

@@ -111,7 +111,6 @@ def test_same_object_in_the_same_room_comes_first_then_elsewhere_then_others():
     assert [e.episode.task_id.split("/")[0] for e in found] == ["here", "elsewhere", "other-object"]
     assert [e.same_room for e in found] == [True, False, True]
     assert [e.same_object for e in found] == [True, True, False]
-    assert found[0].room_similarity == pytest.approx(1, abs=1e-5)
     without = bank.retrieve(goal, 3)
     assert [e.episode.task_id.split("/")[0] for e in without] == ["elsewhere", "here", "other-object"]
     assert without[0].same_room is None
@@ -147,7 +146,7 @@ def test_empty_cases_and_wrong_arguments():
     bank.add(episode("t/trial_T1", "put a mug in shelf."))
     assert bank.retrieve("x", 0) == []
     assert bank.retrieve("x", 3, exclude_task_ids=("t/trial_T1",)) == []
-    assert bank.retrieve("", 1)[0].goal_similarity == 0
+    assert bank.retrieve("", 1)[0].score == 0
     with pytest.raises(InvalidInputError, match="k: expected >= 0"):
         bank.retrieve("x", -1)
     with pytest.raises(InvalidInputError, match="one text"):
