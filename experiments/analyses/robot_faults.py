@@ -3,8 +3,14 @@
     python experiments/analyses/robot_faults.py --result experiments/results/robot_faults.json
 
 Each agent plays the tasks in order, and then all of them once more with what it remembers, once with a robot that never
-fails and once with one that does. A fault is recovered if the task is won after it. Errors are those of the agent, as
-`agents.robot.mistakes` sorts them. The robot's time is simulated.
+fails and once with one that does. A fault is recovered if the task is won after it. The robot's time is simulated.
+
+Errors are those of the agent, in RoboMemory's kinds (4.4, where people read the trajectories of failed tasks; this is a
+rule for what a program sees). A command that has no effect, though the robot did nothing wrong, is an error of
+
+- perception, if planner and critic were told something wrong: what is held, or where the robot is, is not as believed;
+- reasoning, if what they knew was right and said so: the same command had no effect before, and nothing has changed;
+- planning otherwise: the planner gave a command that is not right here.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ import json
 import pathlib
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +29,6 @@ import numpy as np
 from embodied_mem import envs
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
-from embodied_mem.agents.robot.mistakes import KINDS, Mistakes
 from embodied_mem.agents.robot.runner import Limits, Run, Runner
 from embodied_mem.agents.robot.simulated import Faults, Roles, SimulatedRobot
 from embodied_mem.evaluation.command import output_file, run
@@ -41,6 +46,7 @@ ROLES = Roles(take="take", put="put", open="open", go="go_to")
 FAULTS = Faults(grasp=0.15, slip=0.05, stuck=0.15, wrong=0.05, blind=0.1, late=0.05)
 LIMITS = Limits(max_steps=50)
 RUNS = 2
+KINDS = ("planning", "reasoning", "perception")
 
 
 @dataclasses.dataclass
@@ -98,12 +104,26 @@ def play(agent: PlannerCriticAgent, robot: SimulatedRobot, task: int, attempt: i
 
 
 def mistakes_of(done: Run, watched: Watched, robot: SimulatedRobot) -> list[str]:
-    """What the agent did wrong."""
-    mistakes = Mistakes()
+    """Return the agent's errors, in order."""
     hit = {one.step for one in robot.injected if one.fault in ("grasp", "stuck")}
-    for number, (step, worked, (believed, true)) in enumerate(zip(done.steps, robot.worked, watched.states), 1):
-        mistakes.note(step.command, failed=not worked, injected=number in hit, believed=believed, true=true)
-    return list(mistakes.found)
+    return sort_errors(
+        (step.command, not worked, number in hit, believed, true)
+        for number, (step, worked, (believed, true)) in enumerate(zip(done.steps, robot.worked, watched.states), 1)
+    )
+
+
+def sort_errors(commands: Iterable[tuple[str, bool, bool, tuple[str, str], tuple[str, str]]]) -> list[str]:
+    """Sort errors into `KINDS`, by command, failure, whether a fault was why, what was believed, what was true."""
+    errors: list[str] = []
+    refused: set[tuple[str, tuple[str, str]]] = set()
+    for command, has_failed, is_injected, believed, true in commands:
+        if not has_failed:
+            refused.clear()
+        elif not is_injected:
+            is_again = (command, true) in refused
+            errors.append("perception" if believed != true else "reasoning" if is_again else "planning")
+            refused.add((command, true))
+    return errors
 
 
 def rows_of(played: Mapping[str, Sequence[Sequence[Task]]]) -> dict[str, list[dict[str, Any]]]:

@@ -165,13 +165,6 @@ def test_report_without_curves_links_no_picture(tmp_path):
         assert "curves.png" not in (tmp_path / str(number) / "report.md").read_text()
 
 
-def test_manifest_names_its_origin():
-    facts = manifest(["python", "x.py", "--seed", "1"], seeds=[0, 1])
-    assert facts["command"] == "python x.py --seed 1"
-    assert facts["seeds"] == [0, 1]
-    assert {"commit", "modified_files", "machine", "python"} <= set(facts)
-
-
 def test_unknown_delivery_is_refused_and_known_ones_listed():
     with pytest.raises(InvalidInputError) as raised:
         make_delivery("telepathy")
@@ -187,13 +180,6 @@ def test_evaluate_help():
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     assert all(word in run.stdout for word in ("--weights", "--tasks", "--deliveries", "--seeds", "compiled_no_brief"))
-
-
-def test_evaluate_refuses_an_unknown_delivery(capsys):
-    with pytest.raises(SystemExit):
-        evaluate.main(["--weights", "x", "--deliveries", "telepathy"])
-    said = capsys.readouterr().err
-    assert all(word in said for word in ("telepathy", "compiled_no_brief", "static"))
 
 
 def test_evaluate_without_weights_says_what_is_missing(tmp_path):

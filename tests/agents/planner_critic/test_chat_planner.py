@@ -10,10 +10,8 @@ from text_room import TextRoom, play
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import MAX_UNUSABLE_PLANS, ChatCritic, ChatPlanner, chat_parts
 from embodied_mem.agents.robot.skills import read_command
-from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
-from embodied_mem.language.prompt_files import prompt
 from embodied_mem.worlds.alfworld.agent.skills import skills_of
 
 PLACES = {"desk 1": ["pen 1"], "bed 1": ["mug 1"], "shelf 1": []}
@@ -135,10 +133,3 @@ def test_an_objection_without_a_reason_is_one():
 def test_a_used_up_budget_ends_the_run():
     with pytest.raises(ChatError, match="no"):
         agent_of(Broken(kind="budget")).begin("t", "put a mug in shelf.", TextRoom(PLACES).text())
-
-
-def test_prompts_are_data():
-    package = "embodied_mem.agents.planner_critic"
-    assert "{skills}" in prompt(package, "plan")
-    with pytest.raises(InvalidInputError, match=r"expected one of critic, .*plan, query, summarise, got 'dream'"):
-        prompt(package, "dream")

@@ -9,13 +9,13 @@ import pytest
 
 from embodied_mem import envs
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
-from embodied_mem.agents.robot.mistakes import Mistakes
 from embodied_mem.agents.robot.runner import NOTHING_SEEN, Limits, Runner
 from embodied_mem.agents.robot.simulated import Faults, Injected, Roles, SimulatedRobot
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.registry import load
 from embodied_mem.worlds.alfworld.generator import generate
+from experiments.analyses.robot_faults import sort_errors
 
 ROLES = Roles(take="take", put="put", open="open", go="go_to")
 SKILLS = load("alfworld", "skills")(PlannerCriticConfig())
@@ -142,15 +142,11 @@ def test_the_agent_gets_over_faults(games):
 
 
 def test_errors_are_sorted_by_what_was_known():
-    mistakes, here = Mistakes(), ("", "desk 1")
-    mistakes.note("take mug 1 from desk 1", failed=True, injected=True, believed=here, true=here)
-    assert mistakes.found == []
-    for _ in range(2):
-        mistakes.note("open desk 1", failed=True, injected=False, believed=here, true=here)
-    mistakes.note("open desk 1", failed=True, injected=False, believed=("mug 1", "desk 1"), true=here)
-    mistakes.note("go to bed 1", failed=False, injected=False, believed=here, true=here)
-    mistakes.note("open desk 1", failed=True, injected=False, believed=here, true=here)
-    assert mistakes.found == ["planning", "reasoning", "perception", "planning"]
+    here = ("", "desk 1")
+    assert sort_errors([("take mug 1 from desk 1", True, True, here, here)]) == []
+    refused, unaware = ("open desk 1", True, False, here, here), ("open desk 1", True, False, ("mug 1", "desk 1"), here)
+    told = [refused, refused, unaware, ("go to bed 1", False, False, here, here), refused]
+    assert sort_errors(told) == ["planning", "reasoning", "perception", "planning"]
 
 
 def test_wrong_arguments_are_refused(games):
