@@ -45,6 +45,7 @@ FIELDS = {
     "world.num_train": 8, "world.num_valid": 4, "world.max_steps": 8, "memory.top_k": 1,
     "memory.num_soft": 4, "model.vocab_size": 400, "model.max_compiler_tokens": 12, "model.max_action_tokens": 4,
     "executor_sft.steps": 4, "executor_sft.batch_size": 2, "executor_correction.num_games": 0,
+    "executor_sft.optimizer": "adamw", "compiler_sft.optimizer": "adamw",
     "compiler_sft.steps": 4, "compiler_sft.batch_size": 2, "correction.num_games": 0,
     "grpo.steps": 1, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 3, "grpo.microbatch": 4,
     "evaluation.batch_size": 16,

@@ -185,11 +185,11 @@ while True:
 
 
 def test_kill_while_writing_leaves_a_valid_checkpoint(tmp_path):
-    """Kills a writer inside a write, five times in a row; each restart continues from what is valid."""
+    """Kills a writer inside a write, three times in a row; each restart continues from what is valid."""
     rng, landed = random.Random(0), 0
     like = {f"layer{i}": np.zeros((64, 1000), np.float32) for i in range(8)}
     acknowledged = 0
-    for _ in range(5):
+    for _ in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=os.environ.copy()
         )
@@ -220,7 +220,7 @@ def test_kill_while_writing_leaves_a_valid_checkpoint(tmp_path):
             np.testing.assert_array_equal(arrays[f"layer{i}"], step * 100 + i)
         assert list(tmp_path.glob("*tmp*")) == unfinished, "a reader must not clean up beside a writer"
         acknowledged = latest
-    assert landed >= 3, f"only {landed} of 5 kills hit a write in progress; this test has shown nothing"
+    assert landed >= 2, f"only {landed} of 3 kills hit a write in progress; this test has shown nothing"
     _save(tmp_path, acknowledged + 100, {"x": np.zeros(1)})
     assert not list(tmp_path.glob("*tmp*")), "the next writer removes what the killed one left"
 
