@@ -19,7 +19,7 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from embodied_mem import registry
 from embodied_mem.agents.deliveries import check_names
@@ -45,17 +45,8 @@ _SMALL_FILES_BYTES = 200 * 10**6
 """Bank, samples, metrics and reports of a run."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One thing that a run needs.
-
-    Attributes:
-        what: its name.
-        wanted: by the configuration.
-        found: here.
-        mend: command that mends it; empty where nothing is missing.
-        note: what may be tight.
-    """
+class Row(NamedTuple):
+    """One thing that a run needs, what is wanted and found, the command that mends it if missing, what is tight."""
 
     what: str
     wanted: str
@@ -64,15 +55,8 @@ class Row:
     note: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Devices:
-    """The devices of all processes.
-
-    Attributes:
-        count: of them.
-        platform: cpu, gpu or tpu.
-        memory_bytes: of one device; 0 where it is not known.
-    """
+class Devices(NamedTuple):
+    """Count of the devices of all processes, platform (cpu, gpu, tpu), memory of one, 0 where unknown."""
 
     count: int
     platform: str
@@ -315,7 +299,7 @@ def _vocabulary(folder: pathlib.Path) -> tuple[dict[str, int], set[int]]:
 def _run_folder(config: Config, run_dir: pathlib.Path) -> Row:
     from embodied_mem.training.run_folder import check_run
 
-    above = next(path for path in (run_dir.absolute(), *run_dir.absolute().parents) if path.exists())
+    above = _existing(run_dir)
     try:
         with tempfile.TemporaryFile(dir=above):
             pass
@@ -359,18 +343,20 @@ def _devices_and_memory(
         shape = MeshShape(*axes)
     if not models:
         return
-    sizes = dict(zip(("data", "fsdp", "tensor"), shape.sizes))
     try:
-        config = dataclasses.replace(config, mesh=dataclasses.replace(config.mesh, **sizes))
+        mesh = dataclasses.replace(config.mesh, data=shape.data, fsdp=shape.fsdp, tensor=shape.tensor)
+        config = dataclasses.replace(config, mesh=mesh)
         short, long = (plan_run(config, models, tokens).phases for tokens in (SHORT_PROMPT, PROMPT_LENGTH))
     except InvalidInputError as error:
         yield Row("memory of a device", "a plan", str(error), "change the mesh; --plan says more")
         return
-    full = max(phase.total if config.mesh.remat else phase.total_without_remat for phase in long)
     if here.platform == "cpu":  # on which small models run, of whose activations the plan knows little
         least = full = max(phase.resident + phase.gradients for phase in short)
     else:
-        least = max(phase.total if config.mesh.remat else phase.total_without_remat for phase in short)
+        least, full = (
+            max(phase.total if config.mesh.remat else phase.total_without_remat for phase in phases)
+            for phases in (short, long)
+        )
     yield _room(
         "memory of a device", least, here.memory_bytes, "--mesh.remat True, more devices to a copy (--mesh.tensor, "
         "--mesh.fsdp), smaller batches; --plan shows which", full,
@@ -381,8 +367,13 @@ def _devices_and_memory(
     stages = [name for name in STAGES if trained.get(name)]
     disk = _SMALL_FILES_BYTES + _KEPT_CHECKPOINTS * sum(trained[name] for name in stages)
     disk += 2 * (trained["compiler"] + trained["executor"]) // 3  # the weights before GRPO, and the last ones
-    above = next(path for path in (run_dir.absolute(), *run_dir.absolute().parents) if path.exists())
+    above = _existing(run_dir)
     yield _room(f"disk of {above}", disk, shutil.disk_usage(above).free, "--run_dir DIR on another disk")
+
+
+def _existing(folder: pathlib.Path) -> pathlib.Path:
+    """Return the folder, or the nearest one above it that is there."""
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
 
 
 def _room(what: str, needed: int, there: int, mend: str, full: int = 0) -> Row:
@@ -399,16 +390,16 @@ def _trained_bytes(config: Config, models: list[Any]) -> dict[str, int]:
 
     from embodied_mem.parallel.sharding import leaf_path
 
-    sizes = {}
+    found = {}
     for model in models:
         leaves = jax.tree_util.tree_flatten_with_path(model.parameters)[0]
         whole = model.name == "executor" and is_taught(config) and not config.model.executor_lora
-        sizes[model.name] = sum(
+        found[model.name] = 3 * sum(
             math.prod(leaf.shape) * leaf.dtype.itemsize
             for path, leaf in leaves
             if whole or model.trainable(leaf_path(path))
         )
-    found = {"executor": 3 * sizes["executor"], "compiler": 3 * sizes["compiler"]}
+    found.pop("vision", None)
     found["executor_correction"] = found["executor"] * bool(config.executor_correction.num_games)
     found["correction"] = found["compiler"] * bool(config.correction.num_games)
     return found | {"grpo": found["compiler"] * bool(config.grpo.steps)}

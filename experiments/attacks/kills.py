@@ -81,12 +81,13 @@ def _kills(target: int, rng: random.Random, folder: pathlib.Path) -> Counts:
         mix = rng.random()
         child = _child(functools.partial(_write, page, store, fsync, aim, mix))
         wait = rng.random() ** 2 * {_OPENING: 3e-3, _WRITE: 2e-4, _SNAPSHOT: 2e-3, _FORGET: 3e-3}[aim]
-        _kill(child, page, aim, rng.randrange(1, 4) if aim != _OPENING else 1, wait)
+        has_ended = target == _FORGET and number % 3 == 2  # then the files are looked into as the forget left them
+        _kill(child, page, aim, rng.randrange(1, 4) if aim != _OPENING else 1, 0.0 if has_ended else wait, has_ended)
         hit = page.get(_DOING) == aim
-        if aim == target:
+        if aim == target and not has_ended:
             tries += 1
             landed += hit
-        last, found = _check(store, page, last, found, read_only=rng.random() < 0.5)
+        last, found = _check(store, page, last, found, read_only=has_ended or rng.random() < 0.5)
     _check(store, page, last, found, read_only=False, same=True)
     left = [path.name for path in store.iterdir() if path.suffix in (".tmp", ".partial")]
     assert not left, f"left behind by killed writers: {left}"
@@ -125,10 +126,11 @@ def _write(page: Page, folder: pathlib.Path, fsync: str, aim: int, mix: float) -
     signal.pause()
 
 
-def _kill(child: int, page: Page, aim: int, begun: int, wait: float) -> None:
-    """Kill the child `wait` seconds after it began its `begun`-th operation of this kind."""
+def _kill(child: int, page: Page, aim: int, begun: int, wait: float, has_ended: bool = False) -> None:
+    """Kill the child `wait` seconds after it began its `begun`-th operation of this kind, or ended that forget."""
+    counted = _NUM_FORGOT if has_ended else _BEGUN
     deadline = time.monotonic() + _LIFETIME_S
-    while not (page.get(_BEGUN) >= begun and (aim == _OPENING or page.get(_DOING) != _OPENING)):
+    while not (page.get(counted) >= begun and (aim == _OPENING or page.get(_DOING) != _OPENING)):
         dead, status = os.waitpid(child, os.WNOHANG)
         assert not dead, f"the writer ended by itself with {os.waitstatus_to_exitcode(status)}"
         assert time.monotonic() < deadline, "the writer hangs"

@@ -10,9 +10,8 @@ that agents differ by what they remember alone.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.memory.readers.reading import class_of
@@ -40,15 +39,8 @@ class Player(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True)
-class Looked:
-    """Where the goal's thing was looked for in an episode.
-
-    Attributes:
-        thing: its kind.
-        found: places where one was seen, in order.
-        empty: places all of whose contents were seen, without one.
-    """
+class Looked(NamedTuple):
+    """Kind of the goal's thing, places where one was seen, places all of whose contents were seen without one."""
 
     thing: str
     found: tuple[str, ...] = ()

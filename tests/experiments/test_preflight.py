@@ -195,6 +195,12 @@ def test_the_command_ends_with_2_before_anything_is_made(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_model_that_nobody_knows(complete):
+    config, run_dir = complete
+    config = dataclasses.replace(config, model=dataclasses.replace(config.model, compiler="qwen9"))
+    assert "models" in missing(config, run_dir)
+
+
 def test_files_are_looked_at_without_jax():
     program = f"""
 import pathlib, sys

@@ -4,6 +4,7 @@ import functools
 import re
 import types
 
+import numpy as np
 import pytest
 from told_chat import ToldChat
 
@@ -19,6 +20,7 @@ from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.registry import names
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
+from experiments.baselines.g_memory import first_neighbour_clusters
 from experiments.baselines.method import clauses_of, facts_of, lines_for, tagged
 from experiments.baselines.reflexion import Reflexion
 
@@ -153,6 +155,12 @@ def test_g_memory_revises_at_every_fifth_episode_and_gives_credit():
     assert [*method.credit.values()] == [0, 0]
     method.observe(found("mug", "fridge 1", number=8, won=False))
     assert [*method.insights.texts.values()] == []
+
+
+def test_first_neighbours_make_clusters():
+    """0 and 1 are each other's nearest, 2 has 1 as its nearest; 3 and 4 stand apart."""
+    angles = np.array([0.0, 0.1, 0.25, 2.0, 2.1])
+    assert first_neighbour_clusters(np.stack([np.cos(angles), np.sin(angles)], 1)) == [[0, 1, 2], [3, 4]]
 
 
 def test_langmem_inserts_and_patches_what_it_was_shown():
