@@ -155,27 +155,24 @@ def _spoken(text: str) -> tuple[str, bool]:
 
 
 def _values_in(text: str, at_end: bool) -> Iterator[object]:
-    """The objects and lists in a text, not those inside another; with `at_end`, the one that ends the text."""
+    """Yield outermost objects and lists; with `at_end`, only the one that ends the text."""
     decoder = json.JSONDecoder(parse_constant=_refuse)
-    size, start, effort = len(text.rstrip(" \t\r\n`~*")), 0, 10_000_000 + 20 * len(text)
+    # What fails may be tried again inside, so the work is bounded: some 20 reads of the text.
+    size, start, effort = len(text.rstrip(" \t\r\n`~*")), 0, 100_000 + 20 * len(text)
     while (found := _OPENING.search(text, start)) and effort > 0:
-        start = found.start()
+        start, end = found.start(), 0
         try:
             value, end = decoder.raw_decode(text, start)
+            effort -= 1000
         except json.JSONDecodeError as error:
             if error.pos >= size or error.msg.startswith("Unterminated string"):  # cut off: what is inside is a part
                 return
-            effort -= error.pos  # read, and counted by lines for the error
-            start += 1
-            continue
+            effort -= 100 + error.pos  # read, and counted by lines for the error
         except (ValueError, RecursionError):
             effort -= len(text)
-            start += 1
-            continue
-        start = end
-        effort -= 10_000
-        if not _is_deep(value) and (end >= size or not at_end):
+        if end and not _is_deep(value) and (end >= size or not at_end):
             yield value
+        start = end or start + 1
 
 
 _OPENING = re.compile(r'\{\s*["}]|\[\s*[\[{"\]\-0-9tfn]')

@@ -155,6 +155,14 @@ def test_wrong_files_are_refused(tmp_path):
         GGUFFile(path)
 
 
+@pytest.mark.parametrize("kind", [0, 1, 3, 8, 14])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 256), (2, 0), (2, 0, 256), (2, 255), (2**63, 2**63)])
+def test_a_tensor_of_no_or_another_size_is_refused_by_name(tmp_path, shape, kind):
+    write_gguf(tmp_path / "m.gguf", {}, {"t": (shape, kind, bytes(64))})
+    with pytest.raises(CheckpointError, match=r"m\.gguf: t: expected"):
+        GGUFFile(tmp_path / "m.gguf")
+
+
 def test_damaged_headers_are_refused_or_read_but_never_crash(tmp_path):
     whole = tmp_path / "m.gguf"
     metadata = {"a": 1, "b": "text", "c": ["x", "yy"], "d": np.arange(3), "e": True, "f": 0.5}
@@ -172,7 +180,8 @@ def test_damaged_headers_are_refused_or_read_but_never_crash(tmp_path):
         changed[bit // 8] ^= 1 << bit % 8
         damaged.write_bytes(changed)
         try:
-            GGUFFile(damaged)
+            for tensor in GGUFFile(damaged).tensors.values():
+                tensor.read(tuple(slice(0, size) for size in tensor.shape))
         except EmbodiedMemError:
             continue
 

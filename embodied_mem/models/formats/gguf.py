@@ -198,8 +198,10 @@ class GGUFFile:
         format = _format(kind)
         if format is None:
             raise CheckpointError(f"{where}: expected a format that the package gguf reads, got number {kind}")
-        if not shape or shape[-1] % format.block_size:
-            raise CheckpointError(f"{where}: expected rows of a multiple of {format.block_size}, got shape {shape}")
+        if not shape or not math.prod(shape) or shape[-1] % format.block_size:
+            raise CheckpointError(
+                f"{where}: expected sizes >= 1, the last a multiple of {format.block_size}, got shape {shape}"
+            )
         size = math.prod(shape) // format.block_size * format.block_bytes
         if start + offset + size > len(self._data):
             raise CheckpointError(
