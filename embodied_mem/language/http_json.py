@@ -2,7 +2,7 @@
 
     http = HttpJson("http://localhost:8000/v1", timeout_s=20, deadline_s=60, max_answer_bytes=1 << 20)
     http.post("embeddings", {"input": ["an apple"]}, meter)                                    # a dict
-    http.send("chat/completions", {"stream": True}, meter, print, is_streamed=True)            # a dict per event
+    http.send("chat/completions", {"stream": True}, meter, list, is_streamed=True)             # a dict per event
 
 Whatever the server does, a call ends within `deadline_s` and reads at most `max_answer_bytes`, and no answer and no
 error holds the key. Requests run on one event loop per process: a blocking call can wait in a name look-up, a
@@ -28,8 +28,8 @@ import threading
 import time
 import urllib.parse
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InvalidInputError, MissingDependencyError
 from ..forks import forking_lock
@@ -39,6 +39,7 @@ from .json_answers import load_json
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
 _MAX_WAIT_S = 60.0
 _RETRIED_STATUS = (408, 409, 425, 429)
 _MAX_SHOWN = 300
@@ -48,7 +49,7 @@ _MIN_SECRET = 16
 
 
 @dataclasses.dataclass(eq=False)
-class _FailedTry(Exception):
+class FailedTry(Exception):
     """A failed try.
 
     Attributes:
@@ -123,32 +124,26 @@ class HttpJson:
 
     def post(self, path: str, body: Json, meter: UsageMeter) -> Json:
         """Return the JSON object that answers `body`. Raises as `send`."""
-        answers: list[Json] = []
-        self.send(path, body, meter, answers.append)
-        return answers[0]
+        return self.send(path, body, meter, next)
 
     def send(
         self,
         path: str,
         body: Json,
         meter: UsageMeter,
-        on_event: Callable[[Json], None],
+        read: Callable[[Iterator[Json]], T],
         *,
         is_streamed: bool = False,
-        on_start: Callable[[], None] = lambda: None,
-        may_repeat: Callable[[], bool] = lambda: True,
-        is_complete: Callable[[], bool] = lambda: False,
         since: float | None = None,
-    ) -> None:
-        """Call `on_event` with the answer, or with each event of a stream.
+    ) -> T:
+        """Return what `read` makes of the answer, or of the events of a stream.
 
         A server that answers with one JSON object in place of a stream is read as a stream of one event.
 
         Args:
+            read: called in each try. A broken answer is a `FailedTry` there: it may take what came as the whole, or
+                raise it again, with `may_pass` False where no other try is possible.
             is_streamed: whether a stream was asked for.
-            on_start: called before each try: what came before is void.
-            may_repeat: whether another try is possible; if not, a broken answer is an error.
-            is_complete: whether all that matters has come; if so, a missing end is no error.
             since: when the call began (`time.monotonic()`); None: now.
 
         Raises:
@@ -168,13 +163,8 @@ class HttpJson:
             start = time.monotonic()
             texts = _items_of(functools.partial(self._answer, url, data, is_streamed, end - start))
             try:
-                on_start()
-                for text in texts:
-                    on_event(self._object(text))
-                return
-            except _FailedTry as error:
-                if error.kind in ("truncated", "late") and is_complete():
-                    return
+                return read(map(self._object, texts))
+            except FailedTry as error:
                 failure = error
             finally:
                 texts.close()
@@ -186,21 +176,23 @@ class HttpJson:
                 raise ChatError(message, failure.kind, failure.status, failure.text)
             wait_s = self._wait_s(failure, attempt)
             is_late = time.monotonic() + wait_s >= end
-            if attempt <= self._max_retries and may_repeat() and not is_late:
+            if attempt <= self._max_retries and not is_late:
                 meter.add(retries=1)
                 self._sleep(wait_s)
                 continue
-            limit = f"; the call's limit is {self._deadline_s:g} s" if is_late else ""
-            kind = "late" if is_late and may_repeat() else failure.kind
-            if kind != failure.kind:
+            message += f" (tried {attempt} times)"
+            if not is_late:
+                raise ChatError(message, failure.kind)
+            if failure.kind != "late":
                 meter.add(late=1)
-            raise ChatError(f"{message} (tried {attempt} times){limit}", kind)
+            raise ChatError(f"{message}; the call's limit is {self._deadline_s:g} s", "late")
+        raise AssertionError  # the tries have no end
 
     def excerpt(self, answer: object) -> str:
         """Return the beginning of an answer, for an error."""
         return self._hide(json.dumps(answer))[:_MAX_SHOWN]
 
-    def _wait_s(self, failure: _FailedTry, attempt: int) -> float:
+    def _wait_s(self, failure: FailedTry, attempt: int) -> float:
         """Return the seconds before the next try; a date in `Retry-After` is ignored."""
         try:
             wait_s = max(0.0, float(failure.retry_after or "none"))
@@ -217,7 +209,7 @@ class HttpJson:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise _FailedTry(repr(self._hide(text)[:200]), "malformed", "a JSON object", may_pass=False)
+            raise FailedTry(repr(self._hide(text)[:200]), "malformed", "a JSON object", may_pass=False)
         return value
 
     def _hide(self, text: str) -> str:
@@ -243,7 +235,7 @@ class HttpJson:
         self._process = os.getpid()
         weakref.finalize(self, _close, self._client, self._process).atexit = False
 
-    # On the loop: any failure is a `_FailedTry`.
+    # On the loop: any failure is a `FailedTry`.
 
     async def _answer(
         self, url: str, data: bytes, is_streamed: bool, seconds_s: float, give: Callable[[Any], None]
@@ -261,14 +253,14 @@ class HttpJson:
                 async for text in _texts(self._parts(response), is_streamed):
                     give(text)
         except TimeoutError:
-            raise _FailedTry(f"none within the {self._deadline_s:g} s of the call", "late") from None
+            raise FailedTry(f"none within the {self._deadline_s:g} s of the call", "late") from None
         except httpx.TimeoutException:
-            raise _FailedTry(f"nothing for {self._timeout_s:g} s", "late") from None
+            raise FailedTry(f"nothing for {self._timeout_s:g} s", "late") from None
         except UnicodeDecodeError as error:
-            raise _FailedTry(f"other bytes ({error.reason})", "wrong_encoding", "UTF-8", may_pass=False) from None
+            raise FailedTry(f"other bytes ({error.reason})", "wrong_encoding", "UTF-8", may_pass=False) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
             may_pass = not isinstance(error, (httpx.LocalProtocolError, httpx.InvalidURL, ValueError))
-            raise _FailedTry(self._hide(f"{type(error).__name__}: {error}"), may_pass=may_pass) from None
+            raise FailedTry(self._hide(f"{type(error).__name__}: {error}"), may_pass=may_pass) from None
 
     async def _parts(self, response: httpx.Response) -> AsyncIterator[bytes]:
         import httpx
@@ -279,19 +271,19 @@ class HttpJson:
                 size += len(part)
                 if size > self._max_answer_bytes:
                     limit = f"at most {self._max_answer_bytes} bytes"
-                    raise _FailedTry("more", "too_long", limit, may_pass=False)
+                    raise FailedTry("more", "too_long", limit, may_pass=False)
                 yield part
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:
-            raise _FailedTry(self._hide(f"{size} bytes of an answer: {error}"), "truncated") from None
+            raise FailedTry(self._hide(f"{size} bytes of an answer: {error}"), "truncated") from None
 
-    async def _refusal(self, response: httpx.Response) -> _FailedTry:
+    async def _refusal(self, response: httpx.Response) -> FailedTry:
         import httpx
 
         status, data = response.status_code, b""
         if response.is_redirect:
             target = self._hide(response.headers.get("Location", "nowhere"))[:_MAX_SHOWN]
             got = f"status {status}, a redirection to {target!r}; give the address itself as base_url"
-            return _FailedTry(got, may_pass=False, status=status)
+            return FailedTry(got, may_pass=False, status=status)
         try:
             async for part in response.aiter_raw():
                 data += part
@@ -300,7 +292,7 @@ class HttpJson:
         except httpx.HTTPError:
             data = data or b"(no text)"
         text = self._hide(data.decode("utf-8", "replace"))
-        return _FailedTry(
+        return FailedTry(
             f"status {status}: {text[:_MAX_SHOWN]}", may_pass=status in _RETRIED_STATUS or status >= 500,
             status=status, text=text, retry_after=response.headers.get("Retry-After"),
         )  # fmt: skip
@@ -333,8 +325,11 @@ async def _texts(parts: AsyncIterator[bytes], is_streamed: bool) -> AsyncIterato
                 data.append(value.removeprefix(" "))
             elif not line:
                 text, data = "\n".join(data), []
-                if has_ended and text and not _is_json(text):
-                    break
+                if has_ended and text:
+                    try:
+                        load_json(text)
+                    except ValueError:
+                        break
                 if text:
                     num_events += 1
                     yield text
@@ -343,17 +338,9 @@ async def _texts(parts: AsyncIterator[bytes], is_streamed: bool) -> AsyncIterato
     if is_whole and rest:
         yield rest
     elif num_events or text:
-        raise _FailedTry(f"a stream that ended without [DONE] after {num_events} events", "truncated")
+        raise FailedTry(f"a stream that ended without [DONE] after {num_events} events", "truncated")
     else:
-        raise _FailedTry("an empty answer", "empty")
-
-
-def _is_json(text: str) -> bool:
-    try:
-        load_json(text)
-    except ValueError:
-        return False
-    return True
+        raise FailedTry("an empty answer", "empty")
 
 
 def _items_of(start: Callable[[Callable[[Any], None]], Coroutine[Any, Any, None]]) -> Generator[Any, None, None]:
@@ -385,17 +372,18 @@ def _items_of(start: Callable[[Callable[[Any], None]], Coroutine[Any, Any, None]
 
 def _running_loop() -> asyncio.AbstractEventLoop:
     """Return the loop of this process, not that of its parent."""
-    global _loop, _process
     with _lock:
-        if _loop is None or _process != os.getpid():
-            _loop, _process = asyncio.new_event_loop(), os.getpid()
-            threading.Thread(target=_loop.run_forever, name="embodied_mem requests", daemon=True).start()
-        return _loop
+        return _loop_of(os.getpid())
+
+
+@functools.cache
+def _loop_of(process: int) -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="embodied_mem requests", daemon=True).start()
+    return loop
 
 
 _lock = forking_lock()
-_loop: asyncio.AbstractEventLoop | None = None
-_process = 0
 
 
 def _close(client: httpx.AsyncClient, process: int) -> None:

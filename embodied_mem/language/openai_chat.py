@@ -8,16 +8,17 @@ Needs `pip install 'embodied_mem[chat]'`; nothing is sent unless `complete` is c
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter, prices_of
-from .http_json import HttpJson
+from .http_json import FailedTry, HttpJson
 from .images import texts_and_images
 from .json_answers import strict_form
 
@@ -117,14 +118,11 @@ class OpenAIChatModel:
             wanted = {name: value for name, value in {**body, **more}.items() if value is not None}
             sent = {name: value for name, value in wanted.items() if name not in refused}
             sent |= {new: wanted[old] for old, new in refused.items() if new and old in wanted and new not in wanted}
-            reading = _Reading(self._malformed, self.meter, on_text, is_streamed)
+            read = functools.partial(_Reading, self, on_text, is_streamed)
             try:
-                self._http.send(
-                    "chat/completions", sent, self.meter, reading.add, is_streamed=is_streamed,
-                    on_start=reading.start, may_repeat=lambda: on_text is None or not reading.pieces,  # noqa: B023
-                    is_complete=lambda: reading.finish != "", since=since,  # noqa: B023
-                )  # fmt: skip
-                reading.end()
+                reading = self._http.send(
+                    "chat/completions", sent, self.meter, read, is_streamed=is_streamed, since=since
+                )
             except ChatError as error:
                 if error.status not in (400, 422):
                     raise
@@ -149,40 +147,46 @@ class OpenAIChatModel:
         try:
             return Usage.read(counts)
         except ValueError as error:
-            raise self._malformed(f"numbers of tokens >= 0 as usage ({error})", {"usage": counts}) from error
+            raise self.malformed(f"numbers of tokens >= 0 as usage ({error})", {"usage": counts}) from error
 
-    def _malformed(self, expected: str, answer: Json) -> ChatError:
+    def malformed(self, expected: str, answer: Json) -> ChatError:
+        """Count an answer of another form and return the error to raise."""
         self.meter.add(malformed=1)
         return ChatError(f"{self._http.base_url}: expected {expected}, got {self._http.excerpt(answer)}", "malformed")
 
 
 class _Reading:
-    """An answer that is put together from its events; one that is not streamed is one event.
-
-    Args:
-        malformed: makes the error of an event with another form.
-        on_text: called with each piece.
-    """
+    """An answer that is put together from its events; one that is not streamed is one event."""
 
     def __init__(
         self,
-        malformed: Callable[[str, Json], ChatError],
-        meter: UsageMeter,
+        model: OpenAIChatModel,
         on_text: Callable[[str], None] | None,
         is_streamed: bool,
+        events: Iterator[Json],
     ):
-        self._malformed, self._meter, self._on_text, self.is_streamed = malformed, meter, on_text, is_streamed
+        self._model, self._on_text, self.is_streamed = model, on_text, is_streamed
         self._wanted = f"choices[0].{'delta' if is_streamed else 'message'}.content"
-
-    def start(self) -> None:
         self.pieces: list[str] = []
         self.finish, self._half, self._argument = "", "", ""
         self.counts: object = None  # the server's `usage`
         self._unread: Json | None = {}  # an event without a choice, before any with one
+        try:
+            for event in events:
+                self._add(event)
+        except FailedTry as failure:
+            if failure.kind not in ("truncated", "late") or not self.finish:  # else all that matters has come
+                failure.may_pass &= on_text is None or not self.pieces  # those cannot be taken back
+                raise
+        if self._unread is not None:
+            raise self._model.malformed(self._wanted, self._unread)
+        self._give(self._half)
+        if not "".join(self.pieces).strip():
+            self._give(self._argument)
 
-    def add(self, event: Json) -> None:
+    def _add(self, event: Json) -> None:
         if event.get("object") == "error" or (self.is_streamed and event.get("error")):
-            raise self._malformed(self._wanted, event)
+            raise self._model.malformed(self._wanted, event)
         self.counts = event.get("usage") or self.counts
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices:  # the usage, a filter's results, a sign of life
@@ -190,25 +194,18 @@ class _Reading:
             return
         self._unread = None
         if not isinstance(choices[0], dict):
-            raise self._malformed(self._wanted, event)
+            raise self._model.malformed(self._wanted, event)
         message = choices[0].get("delta") if self.is_streamed else None
         if message is None and not self.pieces:  # some say all at the end, or at once
             message = choices[0].get("message")
         if not isinstance(message, dict) and (message is not None or not self.is_streamed):
-            raise self._malformed(self._wanted, event)
+            raise self._model.malformed(self._wanted, event)
         message = message or {}
         self.finish = str(choices[0].get("finish_reason") or self.finish)
         self._argument += _argument(message)
         piece = self._half + self._text(message, event)
         self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""  # the next piece brings the other half
         self._give(piece[: len(piece) - len(self._half)])
-
-    def end(self) -> None:
-        if self._unread is not None:
-            raise self._malformed(self._wanted, self._unread)
-        self._give(self._half)
-        if not "".join(self.pieces).strip():
-            self._give(self._argument)
 
     def _give(self, piece: str) -> None:
         """Pass on a piece as valid Unicode; JSON can hold halves of characters."""
@@ -218,7 +215,7 @@ class _Reading:
             piece.encode()
         except UnicodeEncodeError:
             piece = piece.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            self._meter.add(wrong_encoding=int("\ufffd" in piece))
+            self._model.meter.add(wrong_encoding=int("\ufffd" in piece))
         self.pieces.append(piece)
         if self._on_text is not None:
             self._on_text(piece)
@@ -231,7 +228,7 @@ class _Reading:
             content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
         text = content or message.get("refusal") or ""
         if not isinstance(text, str):
-            raise self._malformed("a text as content", event)
+            raise self._model.malformed("a text as content", event)
         return text
 
 
