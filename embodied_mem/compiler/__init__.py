@@ -7,7 +7,7 @@
 Nothing here needs a model.
 """
 
-from .brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply, apply_all, refusal
+from .brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply_all
 from .output_grammar import CompilerOutput, OutputType, parse_output, render_edit, render_output
 
 __all__ = [
@@ -19,10 +19,8 @@ __all__ = [
     "Fold",
     "OutputType",
     "Update",
-    "apply",
     "apply_all",
     "parse_output",
-    "refusal",
     "render_edit",
     "render_output",
 ]

@@ -83,7 +83,7 @@ class Create:
     place: str = ""
 
     def __post_init__(self) -> None:
-        _check_edit("Create", self.field, self.item, self.place, not_with=("goal", "done"))
+        _check_edit(self, self.item, self.place)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Update:
     place: str = ""
 
     def __post_init__(self) -> None:
-        _check_edit("Update", self.field, self.item, self.place, not_with=("goal", "done", "next"))
+        _check_edit(self, self.item, self.place)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,8 +118,7 @@ class Delete:
     item: str = ""
 
     def __post_init__(self) -> None:
-        place = "x" if self.field == "seen" else ""
-        _check_edit("Delete", self.field, self.item or "x", place, not_with=("goal", "done"))
+        _check_edit(self, self.item or "x", "x" if self.field == "seen" else "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,15 +134,15 @@ class Fold:
 Edit = Create | Update | Delete | Fold
 
 
-def _check_edit(kind: str, field: str, item: str, place: str, not_with: tuple[str, ...]) -> None:
-    what = f"{kind}({field!r}, {item!r}, {place!r})"
+def _check_edit(edit: Create | Update | Delete, item: str, place: str) -> None:
+    what, field = repr(edit), edit.field
     if field == "seen":
         _require(is_object_name(item), what, f"an object: {_ITEM}, and no ` in `", item)
         _require(is_item(place), what, f"a place: {_ITEM}", place)
         return
     _require(place == "", what, "no place but with the field `seen`", place)
     _require(is_item(item), what, _ITEM, item)
-    if field in not_with:
+    if field in ("goal", "done") or (field == "next" and isinstance(edit, Update)):
         raise InvalidInputError(f"{what}: `{field}` cannot be edited so; goal is fixed, done grows by Fold only")
     _require(field in _RESERVED or is_fact_name(field), what, "a field (lower-case letters, digits, _)", field)
 
@@ -304,22 +303,7 @@ def _make(*values: Any) -> BriefState:
 
 
 def _replace(state: BriefState, **changes: Any) -> BriefState:
-    new = object.__new__(BriefState)
-    for name, slot in zip(BriefState.__slots__, _SLOTS):
-        slot.__set__(new, changes[name] if name in changes else slot.__get__(state))
-    return new
-
-
-def apply(edit: Edit, state: BriefState) -> BriefState:
-    """`state` after `edit`; the same state if the edit is illegal there (see `refusal`). Pure."""
-    new = _apply(edit, state)
-    return state if isinstance(new, str) else new
-
-
-def refusal(edit: Edit, state: BriefState) -> str:
-    """Why `edit` is illegal in `state`, for a person; empty if it is legal."""
-    new = _apply(edit, state)
-    return new if isinstance(new, str) else ""
+    return _make(*(changes[name] if name in changes else getattr(state, name) for name in BriefState.__slots__))
 
 
 def apply_all(edits: Iterable[Edit], state: BriefState) -> tuple[BriefState, int]:
@@ -330,52 +314,58 @@ def apply_all(edits: Iterable[Edit], state: BriefState) -> tuple[BriefState, int
     """
     refused = 0
     for edit in edits:
-        new = _apply(edit, state)
-        if isinstance(new, str):
+        new = _fold(state) if isinstance(edit, Fold) else _edited(edit, state)
+        if new is None:
             refused += 1
         else:
             state = new
     return state, refused
 
 
-def _apply(edit: Edit, state: BriefState) -> BriefState | str:
-    """The state after `edit`, or the reason of its refusal."""
-    if isinstance(edit, Fold):
-        return _fold(state)
-    if not isinstance(edit, (Create, Update, Delete)):
-        raise InvalidInputError(f"edit: expected Create, Update, Delete or Fold, got {edit!r}")
+def _edited(edit: Create | Update | Delete, state: BriefState) -> BriefState | None:
+    """Return the state after `edit`; None if it is refused."""
     field = edit.field
     if field == "now":
-        return _edit_current(edit, state)
+        value = _edited_value(edit, state.current)
+        if value == "":
+            return _next(state)
+        return None if value is None else _replace(state, current=value)
     if field == "next":
-        return _edit_pending(edit, state)
+        return _with_pending(edit, state)
     if field in AGENT_FIELDS:
-        value = _edit_value(edit, state.agent_value(field))
+        value = _edited_value(edit, state.agent_value(field))
         if value is None:
-            return _reason(edit)
+            return None
         agent = {**dict(state.agent), field: value}
         return _replace(state, agent=tuple((name, agent[name]) for name in AGENT_FIELDS if agent.get(name)))
     if field == "seen":
         known = dict(state.locations)
         if isinstance(edit, Delete) and not edit.item:
-            return _replace(state, locations=()) if known else _reason(edit)
+            return _replace(state, locations=()) if known else None
         if (edit.item in known) == isinstance(edit, Create):
-            return _reason(edit)
+            return None
         if isinstance(edit, Delete):
             del known[edit.item]
         else:
             known[edit.item] = edit.place
         return _replace(state, locations=tuple(known.items()))
-    return _edit_fact(edit, state)
+    facts = dict(state.facts)
+    items = facts.get(field, ())
+    if isinstance(edit, Create):
+        if edit.item in items:
+            return None
+        facts[field] = (*items, edit.item)
+    elif not items or (isinstance(edit, Delete) and edit.item and edit.item not in items):
+        return None
+    elif isinstance(edit, Update):
+        facts[field] = (edit.item,)
+    else:
+        facts[field] = tuple(item for item in items if item != edit.item) if edit.item else ()
+    return _replace(state, facts=tuple((name, own) for name, own in facts.items() if own))
 
 
-def _reason(edit: Create | Update | Delete) -> str:
-    entry = f"{edit.field}: {edit.item}" if edit.item else edit.field
-    return f"`{entry}` exists already" if isinstance(edit, Create) else f"there is no `{entry}`"
-
-
-def _edit_value(edit: Create | Update | Delete, known: str) -> str | None:
-    """The new value of a single-valued field; empty when deleted, None when refused."""
+def _edited_value(edit: Create | Update | Delete, known: str) -> str | None:
+    """Return the new value of a single-valued field; empty when deleted, None when refused."""
     if isinstance(edit, Create):
         return edit.item if not known else None
     if isinstance(edit, Update):
@@ -383,59 +373,27 @@ def _edit_value(edit: Create | Update | Delete, known: str) -> str | None:
     return "" if known and edit.item in ("", known) else None
 
 
-def _edit_current(edit: Create | Update | Delete, state: BriefState) -> BriefState | str:
-    value = _edit_value(edit, state.current)
-    if value is None:
-        return _reason(edit)
-    if value:
-        return _replace(state, current=value)
-    return _replace(state, current=state.pending[0] if state.pending else "", pending=state.pending[1:])
-
-
-def _edit_pending(edit: Create | Update | Delete, state: BriefState) -> BriefState | str:
+def _with_pending(edit: Create | Update | Delete, state: BriefState) -> BriefState | None:
+    pending = list(state.pending)
     if isinstance(edit, Create):
-        if not state.current:
-            return "`next` needs a current subgoal; create `now` first"
-        return _replace(state, pending=(*state.pending, edit.item))
+        return _replace(state, pending=(*pending, edit.item)) if state.current else None
     if not edit.item:
-        return _replace(state, pending=()) if state.pending else _reason(edit)
-    if edit.item not in state.pending:
-        return _reason(edit)
-    index = state.pending.index(edit.item)
-    return _replace(state, pending=state.pending[:index] + state.pending[index + 1 :])
+        return _replace(state, pending=()) if pending else None
+    if edit.item not in pending:
+        return None
+    pending.remove(edit.item)
+    return _replace(state, pending=tuple(pending))
 
 
-def _edit_fact(edit: Create | Update | Delete, state: BriefState) -> BriefState | str:
-    facts = dict(state.facts)
-    items = facts.get(edit.field, ())
-    if isinstance(edit, Create):
-        if edit.item in items:
-            return _reason(edit)
-        facts[edit.field] = (*items, edit.item)
-    elif isinstance(edit, Update):
-        if not items:
-            return f"there is no `{edit.field}`"
-        facts[edit.field] = (edit.item,)
-    else:
-        if not items or (edit.item and edit.item not in items):
-            return _reason(edit)
-        facts[edit.field] = tuple(item for item in items if item != edit.item) if edit.item else ()
-        if not facts[edit.field]:
-            del facts[edit.field]
-    return _replace(state, facts=tuple(facts.items()))
+def _next(state: BriefState, **changes: Any) -> BriefState:
+    """Return the state with the first pending subgoal current."""
+    return _replace(state, current=state.pending[0] if state.pending else "", pending=state.pending[1:], **changes)
 
 
-def _fold(state: BriefState) -> BriefState | str:
+def _fold(state: BriefState) -> BriefState | None:
     if not state.current:
-        return "there is no current subgoal to fold"
-    left = state.pending
+        return None
     facts = state.facts
-    if not any(subgoal.startswith(SEARCH_PREFIX) for subgoal in left):
+    if not any(subgoal.startswith(SEARCH_PREFIX) for subgoal in state.pending):
         facts = tuple((name, items) for name, items in facts if name not in FOLDED_FACTS)
-    return _replace(
-        state,
-        completed=(*state.completed, state.current),
-        current=left[0] if left else "",
-        pending=left[1:],
-        facts=facts,
-    )
+    return _next(state, completed=(*state.completed, state.current), facts=facts)

@@ -19,7 +19,7 @@ from typing import Protocol
 import jax
 import numpy as np
 
-from embodied_mem.compiler.executor_format import ExecutorFormat, PlainFormat
+from embodied_mem.compiler.executor_format import PlainFormat
 from embodied_mem.compiler.memory_compiler import PROMPT_LENGTHS, buckets_within, end_and_padding
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
@@ -84,7 +84,7 @@ class Executor:
         decoder: Decoder,
         tokenizer: Tokenizer,
         *,
-        format: ExecutorFormat | None = None,
+        format: PlainFormat | None = None,
         max_action_tokens: int = 16,
         temperature: float = 0.0,
         length_buckets: Sequence[int] = (128, *PROMPT_LENGTHS),

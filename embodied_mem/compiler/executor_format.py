@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Protocol
 
 from embodied_mem.compiler.memory_compiler import end_and_padding, fit
 from embodied_mem.compiler.prompts import split_soft
@@ -32,39 +31,12 @@ _MARKS = " \t`\"'*>."
 """What models put around a command."""
 
 
-class ExecutorFormat(Protocol):
-    """See `PlainFormat` and `ChatFormat`.
+class PlainFormat:
+    """The prompt as it is, which models trained here read; the line of soft tokens becomes placeholders.
 
     Attributes:
         ends: tokens that end a command.
     """
-
-    @property
-    def ends(self) -> tuple[int, ...]: ...
-
-    def prompts(
-        self, texts: Sequence[str], limit: int | None = None, pictures: Pictures | None = None
-    ) -> list[list[int]]:
-        """Token ids of prompts (`compiler.prompts.executor_prompt`), soft placeholders among them.
-
-        Args:
-            texts: prompts.
-            limit: tokens of a prompt; of a longer one the middle is left out, of the instruction nothing.
-            pictures: of each text the token ids of its pictures, which stand behind all that is told.
-        """
-        ...
-
-    def commands(self, actions: Sequence[str]) -> list[list[int]]:
-        """Token ids of commands, the end included."""
-        ...
-
-    def command(self, written: str) -> str:
-        """The command in what was written."""
-        ...
-
-
-class PlainFormat:
-    """The prompt as it is, which models trained here read; the line of soft tokens becomes placeholders."""
 
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
@@ -73,20 +45,29 @@ class PlainFormat:
     def prompts(
         self, texts: Sequence[str], limit: int | None = None, pictures: Pictures | None = None
     ) -> list[list[int]]:
-        """As `ExecutorFormat.prompts`."""
+        """Return token ids of prompts (`compiler.prompts.executor_prompt`), soft placeholders among them.
+
+        Args:
+            texts: prompts.
+            limit: tokens of a prompt; of a longer one the middle is left out, of an instruction nothing.
+            pictures: of each text the token ids of its pictures, which stand behind all that is told.
+
+        Raises:
+            InvalidInputError: an instruction alone is longer than the limit.
+        """
         encoded = encode_prompts(self._tokenizer, texts, pictures)
         return encoded if limit is None else fit(encoded, limit, "executor")
 
     def commands(self, actions: Sequence[str]) -> list[list[int]]:
-        """As `ExecutorFormat.commands`."""
+        """Return token ids of commands, the end included."""
         return [[*ids, self.ends[0]] for ids in self._tokenizer.encode_batch([f" {action}" for action in actions])]
 
     def command(self, written: str) -> str:
-        """As `ExecutorFormat.command`."""
+        """Return the command in what was written."""
         return " ".join(written.split("\n")[0].split())
 
 
-class ChatFormat:
+class ChatFormat(PlainFormat):
     """A conversation (`conversation`), with the prompt as its last question; the answer's first line is the command.
 
     Args:
@@ -114,11 +95,6 @@ class ChatFormat:
     def prompts(
         self, texts: Sequence[str], limit: int | None = None, pictures: Pictures | None = None
     ) -> list[list[int]]:
-        """As `ExecutorFormat.prompts`.
-
-        Raises:
-            InvalidInputError: the instruction alone is longer than the limit.
-        """
         heads, counts, _ = zip(*map(split_soft, texts))
         soft = -1 if self._tokenizer.soft_id is None else self._tokenizer.soft_id
         placed = [[*shown, *[soft] * count] for shown, count in zip(pictures or [()] * len(texts), counts)]
@@ -136,11 +112,9 @@ class ChatFormat:
         return [[*self._before, *middle, *self._after] for middle in middles]
 
     def commands(self, actions: Sequence[str]) -> list[list[int]]:
-        """As `ExecutorFormat.commands`."""
         return [[*ids, self.ends[0]] for ids in self._tokenizer.encode_batch(list(actions))]
 
     def command(self, written: str) -> str:
-        """As `ExecutorFormat.command`."""
         return command_in(written)
 
 
@@ -175,7 +149,7 @@ def line_ends(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str], pictures: Pictures | None = None) -> list[list[int]]:
     """Token ids of executor prompts; the line of soft tokens becomes placeholders, those of pictures (as
-    `ExecutorFormat.prompts`) stand before it, all else is plain text."""
+    `PlainFormat.prompts`) stand before it, all else is plain text."""
     soft = -1 if tokenizer.soft_id is None else tokenizer.soft_id
     heads, placed, tails = [], [], []
     for prompt, shown in zip(prompts, pictures or [()] * len(prompts)):
