@@ -6,9 +6,8 @@ Nothing heavy is imported before it is used.
 """
 
 from .chat import ChatError, ChatModel, ChatReply, Prices, Usage, UsageMeter
-from .embedders import ServerEmbedder
 from .json_answers import complete_json
-from .openai_chat import OpenAIChatModel
+from .openai_chat import OpenAIChatModel, ServerEmbedder
 from .recorded_chat import RecordedChatModel
 from .tokenizers import SPECIAL_TOKENS, Tokenizer, train_bpe
 

@@ -1,7 +1,8 @@
-"""A chat model behind an OpenAI-compatible server, streamed or not.
+"""A chat model, streamed or not, and an embedder behind an OpenAI-compatible server.
 
     model = OpenAIChatModel("http://localhost:8000/v1", model="qwen2.5-7b-instruct", stream=True, deadline_s=60)
     reply = model.complete([{"role": "user", "content": "Where is the apple?"}], on_text=print)
+    embedder = ServerEmbedder("http://localhost:8000/v1", model="bge-small-en")     # for `memory.MemoryBank`
 
 Needs `pip install 'embodied_mem[chat]'`; nothing is sent unless `complete` is called.
 """
@@ -17,6 +18,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..errors import InvalidInputError
 from .chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter, prices_of
 from .http_json import FailedTry, HttpJson
 from .images import texts_and_images
@@ -108,11 +112,10 @@ class OpenAIChatModel:
         """Ask without what the server refuses."""
         is_strict, refused = self._strict, dict(self.refused)
         while True:
-            strict = _strict_format(response_format) if is_strict else None
             more = dict(self._extra_body)
             if response_format:
                 more.pop("stop", None)
-                more = {"response_format": strict or _loose_format(response_format)} | more
+                more = {"response_format": _format(response_format, is_strict)} | more
             is_streamed = self._stream or on_text is not None
             more |= {"stream": True, "stream_options": {"include_usage": True}} if is_streamed else {}
             wanted = {name: value for name, value in {**body, **more}.items() if value is not None}
@@ -126,7 +129,7 @@ class OpenAIChatModel:
             except ChatError as error:
                 if error.status not in (400, 422):
                     raise
-                if strict is not None and "response_format" in sent and _ABOUT_STRICT.search(error.text.lower()):
+                if _is_strict(sent) and _ABOUT_STRICT.search(error.text.lower()):
                     is_strict = False
                 elif (name := _refused_field(sent, error.text)) is not None:
                     refused[name] = _NEWER.get(name)
@@ -269,22 +272,71 @@ def _estimate(messages: Sequence[Message], text: str) -> Usage:
     return Usage(-(-sent // 4) + _IMAGE_TOKENS * images, -(-len(text.encode()) // 4))
 
 
-def _strict_format(response_format: Json | None) -> Json | None:
-    """Write the format with the strict form of its schema; None for none."""
-    described = _described(response_format)
-    schema = strict_form(described.get("schema", {})) if described.get("strict") is True else None
-    if schema is None or response_format is None:
-        return None
-    return {**response_format, "json_schema": {**described, "schema": schema}}
-
-
-def _loose_format(response_format: Json | None) -> Json | None:
-    described = _described(response_format)
-    if response_format is None or not described.get("strict"):
-        return response_format
-    return {**response_format, "json_schema": {**described, "strict": False}}
-
-
-def _described(response_format: Json | None) -> Json:
+def _format(response_format: Json | None, is_strict: bool) -> Json | None:
+    """Write the format with the strict form of its schema; without strict mode where there is none."""
     described = response_format.get("json_schema") if isinstance(response_format, dict) else None
-    return described if isinstance(described, dict) else {}
+    if response_format is None or not isinstance(described, dict) or not described.get("strict"):
+        return response_format
+    schema = strict_form(described.get("schema", {})) if is_strict and described["strict"] is True else None
+    changed = {"strict": False} if schema is None else {"schema": schema}
+    return {**response_format, "json_schema": {**described, **changed}}
+
+
+def _is_strict(sent: Json) -> bool:
+    asked = sent.get("response_format") or {}
+    described = asked.get("json_schema")
+    return isinstance(described, dict) and described.get("strict") is True
+
+
+class ServerEmbedder:
+    """A model behind `POST <base_url>/embeddings`, as OpenAI-compatible servers offer it.
+
+    Args:
+        base_url: with the version part, e.g. `http://localhost:8000/v1`.
+        model: name that the server knows.
+        api_key: None for the environment variable OPENAI_API_KEY, if set.
+        batch_size: texts per request.
+        **http: further arguments of `HttpJson`.
+    """
+
+    def __init__(self, base_url: str, model: str, *, api_key: str | None = None, batch_size: int = 64, **http: Any):
+        if batch_size < 1:
+            raise InvalidInputError(f"batch_size: expected >= 1, got {batch_size}")
+        self.name = model
+        self.meter = UsageMeter()
+        self._batch_size = batch_size
+        self._http = HttpJson(base_url, api_key=api_key or os.environ.get("OPENAI_API_KEY"), **http)
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors float32[n, d], one row per text.
+
+        Raises:
+            ChatError: the server failed or answered something else.
+        """
+        if isinstance(texts, str):
+            raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
+        rows = []
+        for start in range(0, len(texts), self._batch_size):
+            batch = list(texts[start : start + self._batch_size])
+            with self.meter.call(0):
+                rows.append(self._embedded(batch))
+        if not rows:
+            return np.zeros((0, 0), np.float32)
+        vectors = np.concatenate(rows)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+    def _embedded(self, batch: list[str]) -> np.ndarray:
+        answer = self._http.post("embeddings", {"model": self.name, "input": batch}, self.meter)
+        try:
+            data = sorted(answer["data"], key=lambda entry: entry["index"])
+            vectors = np.array([entry["embedding"] for entry in data], np.float64)
+            usage = Usage.read(answer.get("usage") or {})
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise ChatError(
+                f"{self._http.base_url}: expected data[i].embedding, got {self._http.excerpt(answer)}"
+            ) from None
+        if vectors.ndim != 2 or len(vectors) != len(batch) or not np.isfinite(vectors).all():
+            raise ChatError(f"{self._http.base_url}: expected {len(batch)} finite vectors, got {vectors.shape}")
+        self.meter.count(Usage(usage.prompt_tokens, 0))
+        return vectors

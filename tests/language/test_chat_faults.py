@@ -8,19 +8,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from raw_server import (
-    COUNTS,
-    DONE,
-    GOOD,
-    QUESTION,
-    event,
-    good,
-    good_stream,
-    response,
-    sends,
-    stream,
-    whole,
-)
+from raw_server import COUNTS, DONE, GOOD, QUESTION, event, good, good_stream, response, sends, stream, whole
 
 from embodied_mem.language import ChatError, ChatReply, Usage
 
@@ -34,13 +22,6 @@ def test_a_stream_is_put_together(serve):
     assert server.bodies[0]["stream"] is True
     assert server.bodies[0]["stream_options"] == {"include_usage": True}
     assert (model.meter.calls, model.meter.prompt_tokens, model.meter.estimated) == (1, 9, 0)
-
-
-def test_stream_and_whole_answer_say_the_same(serve):
-    _, streaming = serve(good_stream, stream=True)
-    _, waiting = serve(good)
-    assert streaming.complete(QUESTION).text == waiting.complete(QUESTION).text
-    assert waiting.complete(QUESTION) == ChatReply("in fridge 1", Usage(7, 0), "stop")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -156,13 +137,6 @@ def test_a_truncated_answer_is_tried_again(serve, size):
     assert (model.meter.truncated, model.meter.retries, len(server.bodies)) == (1, 1, 2)
 
 
-def test_a_truncated_chunk_is_tried_again(serve):
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    _, model = serve(sends(head + b"40\r\n" + GOOD[:9]), sends(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(GOOD), GOOD)))
-    assert model.complete(QUESTION).text == "in fridge 1"
-    assert (model.meter.truncated, model.meter.retries) == (1, 1)
-
-
 def test_a_truncated_stream_is_tried_again_unless_pieces_were_given(serve):
     cut = stream(event("in "), event("fri"))
     _, model = serve(cut, good_stream, stream=True)
@@ -200,6 +174,7 @@ def test_an_empty_text_is_an_answer_and_counted(serve):
         (b"[" * 100_000, "malformed", "expected a JSON object"),
         (b"[]", "malformed", "expected a JSON object"),
         (b"{}", "malformed", "expected choices"),
+        (b'{"choices": [{"message": null}]}', "malformed", "expected choices"),
         (b'{"choices": [{"message": {"content": 3}}]}', "malformed", "expected a text"),
         (whole("x").replace(b"7", b'"many"'), "malformed", "numbers of tokens"),
         (whole("x").replace(b"7", b"-7"), "malformed", "numbers of tokens >= 0"),
@@ -241,12 +216,6 @@ def test_a_listeners_error_is_its_own(serve):
     with pytest.raises(BrokenPipeError, match="my own pipe"):
         model.complete(QUESTION, on_text=listen)
     assert (len(server.bodies), model.meter.retries) == (1, 0)
-
-
-def test_a_refused_stream_says_why(serve):
-    _, model = serve(sends(b"HTTP/1.1 400 Bad\r\nContent-Length: 7\r\n\r\nno room"), stream=True)
-    with pytest.raises(ChatError, match="400: no room"):
-        model.complete(QUESTION)
 
 
 def test_a_refusal_without_its_promised_text_is_still_told(serve):

@@ -237,19 +237,10 @@ def test_a_forked_child_and_its_parent_both_ask(serve):
 @pytest.mark.parametrize(
     "text",
     [
-        "\n",
-        "\r",
-        "data:\n",
-        "data",
-        "data: {",
-        ":",
-        "id: 1\n\n",
-        "event: a\n",
-        "data: \\\n\n",
-        "a" * 99 + "\n",
+        "\n", "\r", "data:\n", "data", "data: {", ":", "id: 1\n\n", "event: a\n", "data: \\\n\n", "a" * 99 + "\n",
         "data: [\n",
     ],
-)
+)  # fmt: skip
 def test_a_megabyte_of_events_takes_no_time(serve, text):
     data = text.encode() * (1_000_000 // len(text))
     _, model = serve(sends(response(data, kind="text/event-stream")), stream=True, max_retries=0)

@@ -11,10 +11,9 @@ import json
 import warnings
 
 import pytest
-from chat_answers import Server
 from raw_server import QUESTION, response, sends
 
-from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, ServerEmbedder, complete_json
+from embodied_mem.language import ChatError, ChatReply, ServerEmbedder, complete_json
 from embodied_mem.language.json_answers import read_json, without_thoughts
 from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.worlds.memento.agent.react import ReActAgent
@@ -79,21 +78,6 @@ MESSAGES = {
     "Ollama": {"role": "assistant", "content": TEXT, "reasoning": "a fridge?"},
     "Ollama with a tool": {"role": "assistant", "content": "", "tool_calls": [call(json.loads(TEXT))]},
 }
-
-
-@pytest.fixture
-def play(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    servers = []
-
-    def start(*answers, **options):
-        servers.append(Server(*answers))
-        return servers[-1], OpenAIChatModel(servers[-1].url, "tiny", max_retries=1, sleep=lambda s: None, **options)
-
-    yield start
-    for server in servers:
-        server.close()
 
 
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)

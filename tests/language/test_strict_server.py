@@ -6,14 +6,14 @@ import json
 
 import jsonschema
 import pytest
-from chat_answers import Server, reply
+from chat_answers import reply
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw_server import DONE, QUESTION, event
 
 from embodied_mem.agents.planner_critic.chat import VERDICT_SCHEMA, ChatPlanner, plan_schema
 from embodied_mem.agents.robot.skills import Skill
-from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
+from embodied_mem.language import ChatError, RecordedChatModel, complete_json
 from embodied_mem.language.json_answers import read_json, strict_form
 from embodied_mem.training.teachers.chat_teacher import RESPONSE_FORMAT
 
@@ -61,21 +61,6 @@ def strictly(answer, *, lengths=True, strict=True):
     return respond
 
 
-@pytest.fixture
-def serve(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    servers = []
-
-    def start(answer, **options):
-        servers.append(Server(answer))
-        return servers[-1], OpenAIChatModel(servers[-1].url, "tiny", **options)
-
-    yield start
-    for server in servers:
-        server.close()
-
-
 def bodies(server) -> list[dict]:
     return [body for _, _, body in server.requests]
 
@@ -102,8 +87,8 @@ def test_our_schemas_pass(schema):
     assert strict_problem({**schema, "required": []})  # the server does look
 
 
-def test_a_plan_of_a_strict_server_is_usable(serve):
-    server, model = serve(strictly(first_of))
+def test_a_plan_of_a_strict_server_is_usable(play):
+    server, model = play(strictly(first_of))
     planner = ChatPlanner(model, SKILLS, max_steps=3)
     plan = planner.plan(situation())
     assert [(step.command, step.why) for step in plan.steps] == [("look", "")]
@@ -125,16 +110,16 @@ def situation():
     return Situation("put a mug in shelf.", "You see a desk 1.", rules.beliefs(memory, working), None, memory)
 
 
-def test_what_was_left_out_as_null_is_left_out(serve):
-    _, model = serve(strictly(first_of))
+def test_what_was_left_out_as_null_is_left_out(play):
+    _, model = play(strictly(first_of))
     assert complete_json(model, QUESTION, OPTIONAL) == {"place": "look"}
     assert read_json('{"place": null}', OPTIONAL)[1] == "the answer['place'] should be of type string, not null"
 
 
 @pytest.mark.parametrize("options", [{"lengths": False}, {"strict": False}], ids=["no lengths", "no strict mode"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_server_that_refuses_strict_mode_is_asked_once_more_and_remembered(serve, options, stream):
-    server, model = serve(strictly(lambda schema: {"ok": True, "reason": ""}, **options), stream=stream)
+def test_a_server_that_refuses_strict_mode_is_asked_once_more_and_remembered(play, options, stream):
+    server, model = play(strictly(lambda schema: {"ok": True, "reason": ""}, **options), stream=stream)
     for _ in range(3):
         assert complete_json(model, QUESTION, VERDICT_SCHEMA) == {"ok": True, "reason": ""}
     asked = [body["response_format"]["json_schema"] for body in bodies(server)]
@@ -143,25 +128,25 @@ def test_a_server_that_refuses_strict_mode_is_asked_once_more_and_remembered(ser
     assert (model.meter.calls, model.meter.failed, model.meter.retries) == (3, 0, 1)
 
 
-def test_another_refusal_is_not_asked_again(serve):
-    server, model = serve((400, b"too long", {}))
+def test_another_refusal_is_not_asked_again(play):
+    server, model = play((400, b"too long", {}))
     with pytest.raises(ChatError, match="status 400: too long"):
         complete_json(model, QUESTION, VERDICT_SCHEMA)
     assert len(bodies(server)) == 1
     assert model._strict
 
 
-def test_a_schema_without_a_strict_form_is_sent_as_it_is(serve):
+def test_a_schema_without_a_strict_form_is_sent_as_it_is(play):
     free = {"type": "object", "properties": {"of": {"type": "object"}}, "required": ["of"]}
-    server, model = serve(strictly(lambda schema: {"of": {"any": 1}}))
+    server, model = play(strictly(lambda schema: {"of": {"any": 1}}))
     assert complete_json(model, QUESTION, free) == {"of": {"any": 1}}
     described = bodies(server)[0]["response_format"]["json_schema"]
     assert (described["strict"], described["schema"], len(bodies(server))) == (False, free, 1)
 
 
-def test_a_recording_holds_the_schema_as_it_was_asked(serve, tmp_path):
+def test_a_recording_holds_the_schema_as_it_was_asked(play, tmp_path):
     """So that recordings made before there was a strict form are still found."""
-    _, model = serve(strictly(first_of))
+    _, model = play(strictly(first_of))
     complete_json(RecordedChatModel(model, tmp_path / "calls.jsonl"), QUESTION, OPTIONAL)
     request = json.loads((tmp_path / "calls.jsonl").read_text())["request"]
     assert request["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": OPTIONAL}
