@@ -19,7 +19,7 @@ import numpy as np
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.forks import forking_lock
-from embodied_mem.language.chat import ChatError, ChatReply, Json, Message, Prices, Usage, UsageMeter
+from embodied_mem.language.chat import ChatError, ChatReply, Json, Message, Usage, UsageMeter
 from embodied_mem.language.images import said_parts
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
@@ -109,7 +109,6 @@ class FlaxChatModel:
         seed: of draws at temperatures above 0; with the number of the call it decides the answer. At temperature 0 the
             answer depends on the messages alone.
         length_buckets: prompt lengths that are compiled.
-        prices, max_total_tokens, max_cost: as `UsageMeter`.
     """
 
     def __init__(
@@ -122,14 +121,11 @@ class FlaxChatModel:
         default_system: str | None = None,
         seed: int = 0,
         length_buckets: Sequence[int] = (128, 256, 512, 1024, 2048, 4096),
-        prices: Prices | None = None,
-        max_total_tokens: int | None = None,
-        max_cost: float | None = None,
     ):
         if isinstance(template, str) and template not in TEMPLATES:
             raise InvalidInputError(f"template: expected one of {', '.join(sorted(TEMPLATES))}, got {template!r}")
         self.name = name
-        self.meter = UsageMeter(prices=prices, max_total_tokens=max_total_tokens, max_cost=max_cost)
+        self.meter = UsageMeter()
         self._decoder, self._tokenizer = decoder, tokenizer
         self._template = TEMPLATES[template] if isinstance(template, str) else template
         self._default_system, self._seed, self._buckets = default_system, seed, tuple(sorted(length_buckets))
@@ -188,7 +184,7 @@ class FlaxChatModel:
         """As `ChatModel.complete`. `response_format` is told to the model in words; nothing forces it to comply.
 
         Raises:
-            ChatError: conversation and answer are longer than the model can read, or a budget is used up.
+            ChatError: conversation and answer are longer than the model can read.
         """
         if max_tokens < 1:
             raise InvalidInputError(f"max_tokens: expected >= 1, got {max_tokens}")

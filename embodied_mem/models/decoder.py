@@ -3,7 +3,7 @@
     decoder = Decoder(preset("tiny"), rngs=nnx.Rngs(0))
     hidden = decoder(tokens, mask=mask)                          # [B, L, D], training
     scores = score_tokens(decoder, hidden, targets)              # log-probs and entropies
-    hidden, cache = decoder.prefill(tokens, mask=mask, capacity=512)
+    hidden, cache = prefill(decoder.network(), tokens, mask=mask, capacity=512)
     hidden, cache = append(decoder, cache, tokens=next_tokens)   # `sampling`; one token or many, or embeddings
 
 Padding may stand left (prompts of a batch that continue at one column) or right (training), or anywhere: `mask` says
@@ -175,22 +175,6 @@ class Decoder(nnx.Module):
         name = "embedding" if self.config.tie_embeddings else "head"
         return {name: getattr(self, name)[...].astype(self.config.dtype)}
 
-    def prefill(
-        self,
-        tokens: jax.Array | None = None,
-        *,
-        embeddings: jax.Array | None = None,
-        mask: jax.Array | None = None,
-        positions: jax.Array | None = None,
-        capacity: int,
-    ) -> tuple[jax.Array, KVCache]:
-        """Returns hidden states [B, L, D] of the prompt and a cache with room for `capacity` columns in all.
-
-        With `positions`, as in `__call__`, what follows goes on after the largest of each row.
-        """
-        network = self.network()
-        return prefill(network, tokens, embeddings=embeddings, mask=mask, positions=positions, capacity=capacity)
-
 
 def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Array:
     """Returns rows of the table [V, D] for tokens int32[...]; out-of-range tokens are the caller's error."""
@@ -321,7 +305,9 @@ def prefill(
     positions: jax.Array | None = None,
     capacity: int,
 ) -> tuple[jax.Array, KVCache]:
-    """Returns hidden states and a cache of `capacity` columns whose first ones hold the prompt; see `Decoder.prefill`.
+    """Returns hidden states [B, L, D] of the prompt and a cache of `capacity` columns, the first ones with the prompt.
+
+    Arguments as in `Decoder.__call__`. With `positions`, what follows goes on after the largest of each row.
 
     Raises:
         InvalidInputError: when the prompt is longer than the capacity.

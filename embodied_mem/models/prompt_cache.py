@@ -32,10 +32,17 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
 from embodied_mem.models.block_product import in_blocks, pays
-from embodied_mem.models.choices import Choices, tries
 from embodied_mem.models.decoder import Decoder, Network, State
 from embodied_mem.models.kv_cache import KVCache, grow, repeat_rows, take
-from embodied_mem.models.sampling import Generation, SamplingSettings, decode, pad_prompts, sampling_config
+from embodied_mem.models.sampling import (
+    Choices,
+    Generation,
+    SamplingSettings,
+    decode,
+    pad_prompts,
+    sampling_config,
+    tries,
+)
 from embodied_mem.models.soft_mem import write_soft_tokens
 from embodied_mem.models.vision.pictures import place_seen, stacked
 from embodied_mem.models.vision.qwen_vl_vision import VisionTower, see
@@ -132,11 +139,6 @@ def _timed(program: Any, *arguments: Any, **settings: Any) -> tuple[Any, float]:
         if program._cache_size() == compiled:
             return result, seconds
         del result  # two caches need twice the memory
-
-
-def num_compiled() -> tuple[int, int]:
-    """Returns how many programs for reading and for writing were compiled in this process."""
-    return _read._cache_size(), _write._cache_size()  # type: ignore[attr-defined]
 
 
 def batch_bucket(count: int, buckets: Sequence[int]) -> int:
@@ -243,7 +245,7 @@ class PromptCache:
             keys: PRNG keys, at least one per prompt.
             soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has placeholders.
             extra_capacity: columns left free in the cache of the result, for `append`.
-            choices: per prompt token sequences of which its completion is one, each with its end (`models.choices`).
+            choices: per prompt token sequences of which its completion is one, each with its end (`sampling.Choices`).
             pictures: per prompt uint8[K, side, side, 3], one shape for all, or None for a prompt without
                 (`vision.pictures`); only the text before them is kept for the next call.
 

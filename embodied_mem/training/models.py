@@ -31,7 +31,7 @@ from flax import nnx
 
 from embodied_mem import registry
 from embodied_mem.compiler.executor import Executor
-from embodied_mem.compiler.executor_format import ChatFormat, ExecutorFormat, PlainFormat
+from embodied_mem.compiler.executor_format import ChatFormat, PlainFormat
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import CheckpointError, DataNotFoundError, InvalidInputError
 from embodied_mem.language.pretrained import PretrainedTokenizer
@@ -123,7 +123,7 @@ def published_decoder(
     if source.suffix == ".gguf":
         return load_gguf(source, shardings=place.shardings, **overrides)
     if read_described(source).get("model_type") == "qwen2_5_vl":
-        decoder = load_qwen_vl(source, shardings=place.shardings, **overrides).decoder
+        decoder = load_qwen_vl(source, shardings=place.shardings, **overrides)
         return decoder if seeing else _without_tower(decoder)
     return load_hf(source, shardings=place.shardings, **overrides)
 
@@ -208,7 +208,7 @@ def load_tokenizer(path: pathlib.Path) -> Tokenizer:
 
 
 @functools.lru_cache(maxsize=8)
-def executor_format(config: Config, tokenizer: Tokenizer) -> ExecutorFormat:
+def executor_format(config: Config, tokenizer: Tokenizer) -> PlainFormat:
     """Return the format of a run's executor.
 
     Raises:

@@ -101,9 +101,9 @@ def main() -> None:
     print(report, flush=True)
     for name in options.embedders:
         if name == "minilm":
-            from embodied_mem.models.sentence_encoders import MiniLM
+            from embodied_mem.models.sentence_encoders import SentenceEncoder
 
-            embedder = MiniLM.load()
+            embedder = SentenceEncoder.load()
         else:
             embedder = LexicalEmbedder()
         embedder = CachedEmbedder(embedder)

@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from embodied_mem.models import decoder as decoders
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.parallel.placement import Placement
 from embodied_mem.parallel.sharding import LogicalAxes, batch_sharding, replicated
@@ -138,7 +139,7 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
         def prefill(
             parameters: Any, tokens: Any, mask: Any, graph_of: nnx.GraphDef[Decoder] = graph_of, length: int = length
         ) -> Any:
-            return nnx.merge(graph_of, parameters).prefill(tokens, mask=mask, capacity=length)
+            return decoders.prefill(nnx.merge(graph_of, parameters).network(), tokens, mask=mask, capacity=length)
 
         prompts = _batch(playing, (_struct(jnp.int32, rows, length - new), _struct(jnp.bool, rows, length - new)))
         handed = _bytes(parameters, size) + _bytes(prompts)

@@ -1,14 +1,17 @@
 """Small decoders of every variant for the tests of models, and their programs, compiled once for all of them."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from embodied_mem.models import decoder as model
 from embodied_mem.models.config import DecoderConfig, RopeScaling
 from embodied_mem.models.decoder import Decoder, score_tokens
+from embodied_mem.models.kv_cache import KVCache
 
 BASE = DecoderConfig(
     vocab_size=40, width=24, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=6, mlp_width=32, max_length=64,
@@ -39,7 +42,12 @@ def build(config: DecoderConfig, seed: int = 0) -> Decoder:
 
 
 read = nnx.jit(Decoder.__call__, static_argnames=("remat",))
-prefill = nnx.jit(Decoder.prefill, static_argnames=("capacity",))
+
+
+@nnx.jit(static_argnames=("capacity",))
+def prefill(decoder: Decoder, tokens: jax.Array | None = None, **settings: Any) -> tuple[jax.Array, KVCache]:
+    """The module's `prefill`."""
+    return model.prefill(decoder.network(), tokens, **settings)
 
 
 def token_log_probs(

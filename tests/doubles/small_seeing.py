@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pathlib
 
 import jax
 import numpy as np
@@ -10,9 +11,12 @@ from flax import nnx
 
 from embodied_mem.language.images import png
 from embodied_mem.language.tokenizers import SPECIAL_TOKENS, Tokenizer, train_bpe
+from embodied_mem.models.assembly import as_stored
 from embodied_mem.models.config import DecoderConfig, VisionConfig
 from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.formats.hf import SavedArray, config_to_hf, decoder_arrays, write_arrays
 from embodied_mem.models.vision.pictures import PictureReader
+from embodied_mem.models.vision.qwen_vl import _BLOCK_NAMES, _TOP_NAMES, _VISION_FIELDS
 
 SIGNS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>")
 SIDE, COUNT = 24, 2  # 3 x 3 tokens a picture, in windows that the border cuts
@@ -55,3 +59,22 @@ def picture(seed: int, rows: int = SIDE, columns: int = SIDE) -> bytes:
 
 
 BLACK = png(np.zeros((SIDE, SIDE, 3), np.uint8))
+
+
+def save_seeing(decoder: Decoder, folder: pathlib.Path) -> None:
+    """Writes config.json and safetensors in the layout of a published Qwen2.5-VL."""
+    vision, saved = decoder.config.vision, decoder_arrays(decoder)
+    names = {
+        f"visual.{published}": (name, getattr(decoder.vision, name)[...]) for name, published in _TOP_NAMES.items()
+    }
+    for name, published in _BLOCK_NAMES.items():
+        for layer, array in enumerate(getattr(decoder.vision.blocks, name)[...]):
+            names[f"visual.blocks.{layer}.{published}"] = (name, array)
+    for published, (name, array) in names.items():
+        saved[published] = SavedArray(array.nbytes, functools.partial(as_stored, name, np.asarray(array)))
+    described = config_to_hf(decoder.config) | {
+        "model_type": "qwen2_5_vl", "image_token_id": vision.image_token,
+        "rope_scaling": {"type": "mrope", "mrope_section": decoder.config.mrope_sections},
+        "vision_config": {theirs: getattr(vision, ours) for ours, theirs in _VISION_FIELDS.items()},
+    }  # fmt: skip
+    write_arrays(saved, described, folder, 1 << 30)

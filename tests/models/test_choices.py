@@ -10,9 +10,8 @@ from flax import nnx
 from small_decoders import BASE, build, read, token_log_probs
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models.choices import tries
 from embodied_mem.models.prompt_cache import PromptCache
-from embodied_mem.models.sampling import SamplingSettings
+from embodied_mem.models.sampling import SamplingSettings, tries
 
 pytestmark = [pytest.mark.usefixtures("unoptimised")]
 

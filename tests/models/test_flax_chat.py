@@ -100,8 +100,7 @@ def test_a_default_system_message_stands_in_for_a_missing_one(decoder):
 
 @nnx.jit
 def best(decoder, tokens, mask):
-    hidden, _ = decoder.prefill(tokens, mask=mask, capacity=tokens.shape[1])
-    return decoder.logits(hidden)[0, -1].argmax()
+    return decoder.logits(decoder(tokens, mask=mask))[0, -1].argmax()
 
 
 def greedy(decoder, ids, max_tokens, ends):
@@ -175,10 +174,6 @@ def test_threads_get_the_same_answers(decoder):
 
 
 def test_limits_and_wrong_settings(decoder):
-    chat = model(decoder, max_total_tokens=10)
-    chat.complete(TALK[:2], max_tokens=8)
-    with pytest.raises(ChatError, match="budget of 10"):
-        chat.complete(TALK[:2], max_tokens=8)
     long = [{"role": "user", "content": "where " * 400}]
     with pytest.raises(ChatError, match=r"prompt \+ max_tokens <= 160, got 4\d\d \+ 2") as caught:
         model(decoder).complete(long, max_tokens=2)

@@ -10,14 +10,13 @@ import pytest
 from flax import nnx
 from safetensors.numpy import load_file, save_file
 from small_decoders import VARIANTS, build
-from small_seeing import seeing
+from small_seeing import save_seeing, seeing
 
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.models.config import LoraConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import LoraParam, add_lora, add_tower_lora, merge_lora
-from embodied_mem.models.vision.qwen_vl import QwenVL, save_qwen_vl
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -79,7 +78,7 @@ def test_adapters_of_a_vision_tower_stand_beside_the_decoder_s(tmp_path):
     other = seeing(1)
     add_tower_lora(other.vision, lora, rngs=nnx.Rngs(4))
     with pytest.raises(InvalidInputError, match="merge_lora"):
-        save_qwen_vl(QwenVL(other), tmp_path / "whole")
+        save_seeing(other, tmp_path / "whole")
     with pytest.raises(InvalidInputError, match="target_modules"):
         load_peft(build(VARIANTS["qwen2"]), tmp_path)  # which sees nothing
     decoder.vision.lora = LoraConfig(rank=2, alpha=4.0)

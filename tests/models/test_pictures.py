@@ -21,7 +21,7 @@ from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings, pad_prompts
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.models.vision.pictures import PictureReader, embed_seen
-from embodied_mem.models.vision.qwen_vl import QwenVL
+from embodied_mem.models.vision.qwen_vl import embed_images
 from embodied_mem.models.vision.qwen_vl_vision import patches_of
 from embodied_mem.training.models import published_decoder
 
@@ -69,9 +69,9 @@ def test_logits_and_greedy_tokens_are_those_of_transformers(tmp_path):
         ids = original.generate(**given, max_new_tokens=6, do_sample=False, eos_token_id=None, pad_token_id=0)
     np.testing.assert_allclose(decoder.logits(hidden)[mask], expected[mask], rtol=1e-4, atol=1e-4)
     # The other way of placing pictures, for any sizes, gives the same.
-    prompt = QwenVL(decoder).prompt(tokens, mask, patches, grids)
-    np.testing.assert_array_equal(np.where(mask, prompt.positions, 0), np.where(mask, positions, 0))
-    np.testing.assert_allclose(nnx.jit(QwenVL.embed)(QwenVL(decoder), prompt), embeddings, atol=2e-5)
+    others, places = embed_images(decoder, tokens, mask, patches, grids)
+    np.testing.assert_array_equal(np.where(mask, places, 0), np.where(mask, positions, 0))
+    np.testing.assert_allclose(others, embeddings, atol=2e-5)
 
     cache = sampler(decoder)
     for _ in range(2):  # the second time from the text before the pictures

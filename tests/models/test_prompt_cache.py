@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
-import types
 
 import jax
 import jax.numpy as jnp
@@ -89,10 +87,11 @@ def test_one_program_per_bucket():
     decoder = build(dataclasses.replace(CONFIG, width=12), 1)
     sampler = sampler_of(decoder, batch_buckets=(4,), length_buckets=(32,))
     keys, goals = jax.random.split(jax.random.key(0), 4), [text(i, 16) for i in range(4)]
-    before = prompt_cache.num_compiled()
+    programs = (prompt_cache._read, prompt_cache._write)
+    before = [program._cache_size() for program in programs]
 
     def traced():
-        return tuple(now - then for now, then in zip(prompt_cache.num_compiled(), before))
+        return tuple(program._cache_size() - then for program, then in zip(programs, before))
 
     sampler.generate(goals, keys)
     assert traced() == (1, 1)
@@ -162,25 +161,3 @@ def test_too_long_prompts_are_refused():
         sampler_of(build(CONFIG)).generate([text(1, 33)], keys)
     with pytest.raises(InvalidInputError, match=r"max_length=64 columns, got a length bucket of 60 \+ 8 new tokens"):
         sampler_of(build(CONFIG), length_buckets=(60,)).generate([text(1, 4)], keys)
-
-
-def test_what_was_compiled_is_timed_in_a_run_of_its_own(monkeypatch):
-    """A program that says that it compiled in its first call; the clock counts how often it is asked."""
-    monkeypatch.setattr(prompt_cache, "time", types.SimpleNamespace(perf_counter=itertools.count().__next__))
-
-    class Program:
-        calls = compiled = 0
-
-        def __call__(self, number):
-            self.calls += 1
-            self.compiled = 1
-            return number + 1
-
-        def _cache_size(self):
-            return self.compiled
-
-    program = Program()
-    assert prompt_cache._timed(program, 3) == (4, 1)
-    assert program.calls == 2
-    assert prompt_cache._timed(program, 3) == (4, 1)
-    assert program.calls == 3

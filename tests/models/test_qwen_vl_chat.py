@@ -172,7 +172,7 @@ def test_a_folder_that_is_not_whole_is_refused(folder, tmp_path):
 def test_a_tokenizer_without_the_models_signs_is_refused(chat):
     plain = train_bpe(["where"], 310, (*SPECIAL_TOKENS, *SIGNS[:3]))
     with pytest.raises(InvalidInputError, match=r"expected one of the vocabulary, got '<\|vision_start\|>'"):
-        QwenVLChatModel(chat._model, PretrainedTokenizer(plain, None))
+        QwenVLChatModel(chat._decoder, PretrainedTokenizer(plain, None))
     other = train_bpe(["where"], 310, (*SPECIAL_TOKENS, *reversed(SIGNS)))
     with pytest.raises(InvalidInputError, match=r"expected <\|image_pad\|> to be the model's image_token 9, got 6"):
-        QwenVLChatModel(chat._model, PretrainedTokenizer(other, None))
+        QwenVLChatModel(chat._decoder, PretrainedTokenizer(other, None))

@@ -111,13 +111,13 @@ def test_one_program_per_shape_and_settings():
     decoder, twin = build(CONFIG, 1), build(CONFIG, 2)
     keys = jax.random.split(jax.random.key(5), 4)
     settings = SamplingSettings(temperature=1.3, top_k=7)
-    before = sampling.num_compiled()
+    before = sampling._generate._cache_size()
     for model in (decoder, twin):
         for prompts in (PROMPTS, PROMPTS[::-1]):
             run(model, prompts, keys, settings)
-    assert sampling.num_compiled() == before + 1
+    assert sampling._generate._cache_size() == before + 1
     run(decoder, PROMPTS, keys, settings, bucket=10)
-    assert sampling.num_compiled() == before + 2
+    assert sampling._generate._cache_size() == before + 2
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,10 @@ def test_the_template_is_rendered_as_by_llama_cpp(pretrained, ask):
 
 
 def test_greedy_tokens_are_those_of_llama_cpp_up_to_its_quantised_arithmetic(decoder, pretrained, ask):
-    prompts = [pretrained.encode_chat([{"role": "user", "content": question}]) for question in QUESTIONS]
+    def encode_chat(messages):
+        return pretrained.tokenizer.encode(pretrained.render(messages), special=True)
+
+    prompts = [encode_chat([{"role": "user", "content": question}]) for question in QUESTIONS]
     eos = pretrained.tokenizer.eos_id
     answers, tops = [], []
     for prompt in prompts:

@@ -176,23 +176,15 @@ def test_what_is_deleted_leaves_the_disk_when_it_is_compacted(tmp_path):
 
 TEXTS = {  # what is forgotten -> texts that name it
     "mug": [
-        "I like the\nmug",
-        "a\tmug\tis here",
-        "'mug'",
-        '"mug"',
-        "a\\mug",
-        "the\r\nmug.",
-        "Mugs!",
-        "(mug)",
-        "\u201cmug\u201d",
-        "a mug",
+        "I like the\nmug", "a\tmug\tis here", "'mug'", '"mug"', "a\\mug", "the\r\nmug.", "Mugs!", "(mug)",
+        "\u201cmug\u201d", "a mug",
     ],
     "blue chair": ["the blue\nchair", "blue\tchair", "Blue Chairs", "a blue  chair"],
     '5" pipe': ['a 5" pipe', 'the\n5" pipe'],
     "kölner café": ["das\nKölner Café", "KÖLNER CAFE\u0301"],
     "杯子": ["我喜欢杯子", "一个\n杯子"],
     "4711": ["code\t4711"],
-}
+}  # fmt: skip
 PLACES = [
     lambda text: (("u",), "k", {"text": text}),
     lambda text: (("u",), "k", {text: 1}),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
-import json
 import sys
-import threading
 
 import pytest
+from chat_answers import Server
 
 from embodied_mem.envs.single_env import TextEnv
 
@@ -54,35 +52,12 @@ class OneCall(vf.Harness[OneCallConfig]):
 '''
 
 
-class Model(http.server.BaseHTTPRequestHandler):
-    """A chat server that says the next of `replies` and keeps what it was asked."""
-
-    replies: list[str] = []  # noqa: RUF012
-    asked: list[list[dict]] = []  # noqa: RUF012
-
-    def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.asked.append(request["messages"])
-        reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        answer = {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "told",
-            "choices": [choice],
-            "usage": usage,
-        }
-        content = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
+def said(reply):
+    """An answer of a chat server, with all that verifiers asks for."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    answer = {"id": "1", "object": "chat.completion", "created": 0, "model": "told", "choices": [choice]}
+    return 200, answer | {"usage": usage}, {"Content-Type": "application/json"}
 
 
 @pytest.fixture
@@ -91,13 +66,11 @@ def episode(tmp_path, monkeypatch):
     (tmp_path / "one_call.py").write_text(HARNESS)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
+    servers = []
 
     def play(replies, **options):
-        Model.replies, Model.asked = replies, []
-        client = vf.EvalClientConfig(base_url=f"http://127.0.0.1:{server.server_port}/v1")
+        servers.append(Server(*map(said, replies)))
+        client = vf.EvalClientConfig(base_url=servers[-1].url)
         config = vf.resolve_env_config(
             {
                 "taskset": {"id": "embodied_mem_verifiers", "options": options, "num_tasks": 2},
@@ -116,11 +89,11 @@ def episode(tmp_path, monkeypatch):
         played = asyncio.run(run())
         assert played.errors == []
         (trace,) = played.traces
-        return trace, Model.asked
+        return trace, [body["messages"] for _, _, body in servers[-1].requests]
 
     yield play
-    server.shutdown()
-    thread.join()
+    for server in servers:
+        server.close()
     sys.modules.pop("one_call", None)
 
 

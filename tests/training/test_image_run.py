@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from flax import nnx
 from safetensors.numpy import load_file
-from small_seeing import seeing, tokenizer
+from small_seeing import save_seeing, seeing, tokenizer
 
 from embodied_mem import envs
 from embodied_mem.envs.drawn_env import SIDE, DrawnEnvs, colour, drawn, names_in
 from embodied_mem.memory import MemoryBank
 from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import LoraParam
-from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
+from embodied_mem.models.vision.qwen_vl import load_qwen_vl
 from embodied_mem.training import grpo
 from embodied_mem.training.bundle import load_bundle
 from embodied_mem.worlds.alfworld.generator import generate
@@ -34,7 +34,7 @@ FIELDS = {
 @pytest.fixture
 def published(tmp_path):
     for seed, role in enumerate(("compiler", "executor")):
-        save_qwen_vl(QwenVL(seeing(seed, layers=1)), tmp_path / "weights" / role)
+        save_seeing(seeing(seed, layers=1), tmp_path / "weights" / role)
         tokenizer().save(tmp_path / "weights" / role / "tokenizer.json")
     return tmp_path / "weights"
 
@@ -67,7 +67,7 @@ def test_the_paper_s_configuration_with_pictures(published, tmp_path, monkeypatc
     assert not [name for name in load_file(run / "weights" / "weights.safetensors") if "vision" in name]
     # What was trained, as PEFT's folder beside the published one.
     save_peft(bundle.model.decoder, tmp_path / "adapter", base=str(published / "compiler"))
-    again = load_peft(load_qwen_vl(published / "compiler").decoder, tmp_path / "adapter")
+    again = load_peft(load_qwen_vl(published / "compiler"), tmp_path / "adapter")
     trained, came_back = (nnx.state(one, LoraParam) for one in (bundle.model.decoder, again))
     jax.tree.map(np.testing.assert_array_equal, came_back, trained)
     assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(trained))

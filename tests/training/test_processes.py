@@ -18,12 +18,12 @@ import pytest
 from flax import nnx
 from quick_programs import flags
 from small_decoders import read
-from small_seeing import seeing, tokenizer
+from small_seeing import save_seeing, seeing, tokenizer
 
 from embodied_mem import envs
 from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import LoraParam
-from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl, save_qwen_vl
+from embodied_mem.models.vision.qwen_vl import load_qwen_vl
 from embodied_mem.parallel import processes
 from embodied_mem.training.bundle import load_bundle
 from embodied_mem.training.loop import read_metrics
@@ -111,7 +111,7 @@ def ended(processes: list[subprocess.Popen]) -> bool:
 def one(tmp_path_factory) -> tuple[Path, dict]:
     folder = tmp_path_factory.mktemp("pod") / "one"
     for seed, role in enumerate(("compiler", "executor")):
-        save_qwen_vl(QwenVL(seeing(seed, layers=1)), folder.parent / "weights" / role)
+        save_seeing(seeing(seed, layers=1), folder.parent / "weights" / role)
         tokenizer().save(folder.parent / "weights" / role / "tokenizer.json")
     (output,) = finish(folder, 1)
     assert "8 x cpu, 1 processes" in output
@@ -169,7 +169,7 @@ def test_two_processes_lose_one_and_end_with_the_numbers_of_one_and_the_run_is_s
         assert row[name] == expected["deliveries"]["compiled"][name]
     trained = load_bundle(folder / "weights").model.decoder
     save_peft(trained, folder / "adapter")  # its base sees, and it has no tower
-    again = load_peft(load_qwen_vl(folder.parent / "weights" / "compiler").decoder, folder / "adapter")
+    again = load_peft(load_qwen_vl(folder.parent / "weights" / "compiler"), folder / "adapter")
     came_back, adapters = (nnx.state(one, LoraParam) for one in (again, trained))
     jax.tree.map(np.testing.assert_array_equal, came_back, adapters)
     assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(adapters))
@@ -184,7 +184,7 @@ def test_the_adapters_of_a_run_compute_the_same_in_transformers(one):
     )
     base, adapter = one[0].parent / "weights" / "compiler", one[0].with_name("adapter")
     save_peft(load_bundle(one[0] / "weights").model.decoder, adapter, base=str(base))
-    ours = load_peft(load_qwen_vl(base).decoder, adapter)
+    ours = load_peft(load_qwen_vl(base), adapter)
     tokens = np.random.default_rng(0).integers(20, 300, (2, 12))
     theirs = transformers.Qwen2_5_VLForConditionalGeneration.from_pretrained(base, dtype=torch.float32).eval()
     with torch.no_grad():

@@ -30,8 +30,7 @@ from embodied_mem.errors import CheckpointError, InvalidInputError, MissingDepen
 from embodied_mem.models.assembly import Index, Shardings, StoredTensor, assemble
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.formats.hf import described_by
-from embodied_mem.models.formats.hf_config import sized
+from embodied_mem.models.formats.hf import described_by, sized
 
 _SCALARS = {
     0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8", 12: "<f8",

@@ -6,7 +6,7 @@
     embeddings, positions = embed_seen(decoder, tokens, mask, mask, pixels[None])
     decoder(embeddings=embeddings, mask=mask, positions=positions)
 
-One size and number make one compiled program per length. `qwen_vl.QwenVL.prompt` is for pictures of any sizes; on those
+One size and number make one compiled program per length. `qwen_vl.embed_images` is for pictures of any sizes; on those
 of one size both give the same numbers (a test says so).
 """
 
@@ -76,6 +76,20 @@ def embed_seen(
     return place_seen(embeddings, placeholders, mask, see(decoder.vision, pictures))
 
 
+def picture_signs(vision: VisionConfig, tokenizer: Tokenizer) -> tuple[int, int, int]:
+    """Returns the tokens that begin a picture, hold the place of an embedding, and end it.
+
+    Raises:
+        InvalidInputError: the vocabulary has none, or others than the model.
+    """
+    begin, one, end = (tokenizer.id_of(f"<|{sign}|>") for sign in ("vision_start", "image_pad", "vision_end"))
+    if one != vision.image_token:
+        raise InvalidInputError(
+            f"tokenizer: expected <|image_pad|> to be the model's image_token {vision.image_token}, got {one}"
+        )
+    return begin, one, end
+
+
 class PictureReader:
     """Turns pictures into tokens and pixels; for a model that does not see, into nothing.
 
@@ -100,13 +114,8 @@ class PictureReader:
         unit = vision.patch_size * vision.merge_size
         if side < unit or side % unit:
             raise InvalidInputError(f"model.image_side: expected a multiple of {unit} (one embedding), got {side}")
-        begin, one, end = (tokenizer.id_of(f"<|{sign}|>") for sign in ("vision_start", "image_pad", "vision_end"))
-        if one != vision.image_token:
-            raise InvalidInputError(
-                f"tokenizer: expected <|image_pad|> to be the model's image_token {vision.image_token}, got {one}"
-            )
-        self._placeholder = one
-        self._tokens = [begin, *[one] * (side // unit) ** 2, end]
+        begin, self._placeholder, end = picture_signs(vision, tokenizer)
+        self._tokens = [begin, *[self._placeholder] * (side // unit) ** 2, end]
 
     def tokens(self, pictures: Sequence[bytes]) -> list[int]:
         """Token ids of a row's pictures."""

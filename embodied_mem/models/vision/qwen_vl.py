@@ -1,10 +1,9 @@
-"""Qwen2.5-VL: a vision tower and a decoder that reads images where the text has placeholders; loaded and saved.
+"""Qwen2.5-VL: a vision tower and a decoder that reads images where the text has placeholders; loaded from a folder.
 
-    model = load_qwen_vl("Qwen2.5-VL-7B-Instruct", shardings=placement.shardings)
-    patches, grids = patches_of(model.vision.config, [image])            # `qwen_vl_vision`
-    prompt = model.prompt(tokens, mask, patches, grids)                   # tokens hold one placeholder per embedding
-    embeddings = model.embed(prompt)
-    hidden, cache = model.decoder.prefill(embeddings=embeddings, mask=mask, positions=prompt.positions, capacity=512)
+    decoder = load_qwen_vl("Qwen2.5-VL-7B-Instruct", shardings=placement.shardings)
+    patches, grids = patches_of(decoder.config.vision, [image])          # `qwen_vl_vision`
+    embeddings, positions = embed_images(decoder, tokens, mask, patches, grids)     # one placeholder per embedding
+    hidden = decoder(embeddings=embeddings, mask=mask, positions=positions)
 
 Text tokens have one rotary position; the embeddings of an image share one in time and have their row and column in the
 other two; what follows goes on after the largest. Images only: videos are refused.
@@ -18,7 +17,7 @@ import dataclasses
 import functools
 import os
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,26 +25,11 @@ import numpy as np
 from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models.assembly import Index, Shardings, StoredTensor, as_stored, assemble, fill
+from embodied_mem.models.assembly import Index, Shardings, StoredTensor, assemble, fill
 from embodied_mem.models.config import DecoderConfig, VisionConfig
 from embodied_mem.models.decoder import Decoder
-from embodied_mem.models.formats.hf import (
-    HFFolder,
-    Saved,
-    SavedArray,
-    decoder_arrays,
-    described_by,
-    read_described,
-    write_arrays,
-)
-from embodied_mem.models.formats.hf_config import config_from_hf, config_to_hf
-from embodied_mem.models.vision.qwen_vl_vision import (
-    Grid,
-    VisionTower,
-    arrange,
-    top_shapes,
-    vision_axes,
-)
+from embodied_mem.models.formats.hf import HFFolder, config_from_hf, described_by, read_described
+from embodied_mem.models.vision.qwen_vl_vision import Array, Grid, VisionTower, arrange, vision_axes
 
 _TOP_NAMES = {
     "patch": "patch_embed.proj.weight", "merger_norm": "merger.ln_q.weight", "merger_in": "merger.mlp.0.weight",
@@ -65,78 +49,42 @@ _VISION_FIELDS = {
 }  # fmt: skip
 # Published checkpoints have the first pair of prefixes (vision, text), transformers 5 writes the second.
 _PREFIXES = (("visual.", "model."), ("model.visual.", "model.language_model."))
-_MAX_SHARD_BYTES = 4 << 30
 
 
-class Prompt(NamedTuple):
-    """A batch of texts with images, ready for `QwenVL.embed`.
-
-    Attributes:
-        tokens: int32[B, L].
-        positions: int32[3, B, L], time, row and column of each token.
-        patches: float32[I, W, P, values] in their windows.
-        patch_positions: int32[I, W, P, 2].
-        patch_mask: bool[I, W, P].
-        blocks: int32[T], see `qwen_vl_vision.Windows`.
-    """
-
-    tokens: np.ndarray
-    positions: np.ndarray
-    patches: np.ndarray
-    patch_positions: np.ndarray
-    patch_mask: np.ndarray
-    blocks: np.ndarray
-
-
-class QwenVL(nnx.Module):
-    """A decoder with its vision tower, for images of any sizes.
+def embed_images(
+    decoder: Decoder, tokens: np.ndarray, mask: np.ndarray, patches: np.ndarray, grids: list[Grid]
+) -> tuple[jax.Array, np.ndarray]:
+    """Returns (embeddings [B, L, D], rotary positions int32[3, B, L]) of texts with images at their placeholders.
 
     Args:
-        decoder: with `vision` in its config.
+        decoder: with a vision tower.
+        tokens: int32[B, L]; per image, in the order of the rows, as many placeholders as it has embeddings.
+        mask: bool[B, L], real tokens.
+        patches: packed patches of all images, see `patches_of`.
+        grids: their rows and columns of patches.
+
+    Raises:
+        InvalidInputError: placeholders and images do not match.
     """
+    vision = decoder.vision.config
+    windows = arrange(vision, grids)
+    if len(patches) != sum(rows * columns for rows, columns in grids):
+        raise InvalidInputError(f"patches: expected the {windows.mask.sum()} of the grids, got {len(patches)}")
+    merged = [(rows // vision.merge_size, columns // vision.merge_size) for rows, columns in grids]
+    positions = image_positions(tokens, mask, vision.image_token, merged)
+    return _embedded(decoder, jnp.asarray(tokens), patches[windows.order], *windows[1:]), positions
 
-    def __init__(self, decoder: Decoder):
-        self.decoder = decoder
 
-    @property
-    def vision(self) -> VisionTower:
-        """The tower."""
-        return self.decoder.vision
-
-    @property
-    def image_token(self) -> int:
-        """Placeholder of one embedding."""
-        return self.vision.config.image_token
-
-    def prompt(self, tokens: np.ndarray, mask: np.ndarray, patches: np.ndarray, grids: list[Grid]) -> Prompt:
-        """Returns the batch with every patch and position in its place.
-
-        Args:
-            tokens: int32[B, L]; per image, in the order of the rows, as many placeholders as it has embeddings.
-            mask: bool[B, L], real tokens.
-            patches: packed patches of all images, see `patches_of`.
-            grids: their rows and columns of patches.
-
-        Raises:
-            InvalidInputError: placeholders and images do not match.
-        """
-        vision = self.vision.config
-        windows = arrange(vision, grids)
-        if len(patches) != sum(rows * columns for rows, columns in grids):
-            raise InvalidInputError(f"patches: expected the {windows.mask.sum()} of the grids, got {len(patches)}")
-        merged = [(rows // vision.merge_size, columns // vision.merge_size) for rows, columns in grids]
-        positions = image_positions(tokens, mask, self.image_token, merged)
-        placed = patches[windows.order]
-        return Prompt(np.asarray(tokens), positions, placed, windows.positions, windows.mask, windows.blocks)
-
-    def embed(self, prompt: Prompt) -> jax.Array:
-        """Returns embeddings [B, L, D]: the text's, and those of the images at their placeholders."""
-        text = self.decoder.embed(jnp.asarray(prompt.tokens))
-        seen = self.vision(prompt.patches, prompt.patch_positions, prompt.patch_mask)
-        seen = seen.reshape(-1, seen.shape[-1])[prompt.blocks].astype(text.dtype)
-        here = jnp.asarray(prompt.tokens) == self.image_token
-        number = (jnp.cumsum(here.reshape(-1)) - 1).reshape(here.shape)
-        return jnp.where(here[..., None], seen.at[number].get(mode="clip"), text)
+@nnx.jit
+def _embedded(
+    decoder: Decoder, tokens: jax.Array, patches: Array, positions: Array, mask: Array, blocks: Array
+) -> jax.Array:
+    text = decoder.embed(tokens)
+    seen = decoder.vision(patches, positions, mask)
+    seen = seen.reshape(-1, seen.shape[-1])[blocks].astype(text.dtype)
+    here = tokens == decoder.vision.config.image_token
+    number = (jnp.cumsum(here.reshape(-1)) - 1).reshape(here.shape)
+    return jnp.where(here[..., None], seen.at[number].get(mode="clip"), text)
 
 
 def image_positions(tokens: np.ndarray, mask: np.ndarray, image_token: int, grids: list[Grid]) -> np.ndarray:
@@ -207,28 +155,6 @@ def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> DecoderC
     return dataclasses.replace(config, vision=VisionConfig(**(own | given)))
 
 
-def _described(model: QwenVL) -> dict[str, Any]:
-    vision, config = model.vision.config, model.decoder.config
-    text = config_to_hf(config) | {"model_type": "qwen2_5_vl_text"}
-    text.pop("architectures")
-    text["rope_scaling"] = {"type": "mrope", "mrope_section": list(config.mrope_sections)}
-    return {
-        "architectures": ["Qwen2_5_VLForConditionalGeneration"],
-        "model_type": "qwen2_5_vl",
-        "image_token_id": model.image_token,
-        "tie_word_embeddings": config.tie_embeddings,
-        "torch_dtype": config.param_dtype,
-        "text_config": text,
-        "vision_config": {
-            "model_type": "qwen2_5_vl",
-            **{theirs: getattr(vision, ours) for ours, theirs in _VISION_FIELDS.items()},
-            "fullatt_block_indexes": list(vision.full_layers),
-            "hidden_act": "silu",
-            "in_channels": 3,
-        },
-    }
-
-
 class _Flat:
     """The patch projection, stored as the weights of a convolution, as a matrix."""
 
@@ -242,8 +168,8 @@ class _Flat:
         return whole.reshape(whole.shape[0], -1)[:, columns]
 
 
-def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None = None, **overrides: Any) -> QwenVL:
-    """Returns a model with the weights of a Hugging Face folder; arguments and errors as `load_hf`."""
+def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None = None, **overrides: Any) -> Decoder:
+    """Returns a decoder with its vision tower, from a Hugging Face folder; arguments and errors as `load_hf`."""
     folder = pathlib.Path(folder)
     described = read_described(folder)
     with described_by(folder / "config.json"):
@@ -266,27 +192,4 @@ def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None 
     files.refuse_left(config.tie_embeddings)
     decoder = nnx.eval_shape(lambda: Decoder(config, rngs=nnx.Rngs(0)))
     nnx.update(decoder, {**nnx.state(text), "vision": nnx.state(tower)})
-    return QwenVL(decoder)
-
-
-def save_qwen_vl(model: QwenVL, folder: str | os.PathLike[str], *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:
-    """Writes config.json and safetensors in the published layout; arguments and errors as `save_hf`."""
-    vision = model.vision.config
-    conv = (vision.width, 3, vision.temporal_patch_size, vision.patch_size, vision.patch_size)
-
-    def theirs(name: str, array: jax.Array) -> np.ndarray:
-        stored = as_stored(name, np.asarray(array))
-        return stored.reshape(conv) if name == "patch" else stored
-
-    seeing, reading = _PREFIXES[0]
-    saved: Saved = {}
-    for name in top_shapes(vision):
-        array = getattr(model.vision, name)[...]
-        saved[f"{seeing}{_TOP_NAMES[name]}"] = SavedArray(array.nbytes, functools.partial(theirs, name, array))
-    for name, published in _BLOCK_NAMES.items():
-        stacked = getattr(model.vision.blocks, name)[...]
-        for i in range(vision.num_layers):
-            part = functools.partial(lambda name, stacked, i: theirs(name, stacked[i]), name, stacked, i)
-            saved[f"{seeing}blocks.{i}.{published}"] = SavedArray(stacked.nbytes // vision.num_layers, part)
-    saved |= decoder_arrays(model.decoder, reading)
-    write_arrays(saved, _described(model), pathlib.Path(folder), max_shard_bytes)
+    return decoder

@@ -15,14 +15,14 @@ import re
 from typing import Any, NamedTuple
 
 import numpy as np
-from flax import nnx
 
-from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import pixels
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.models.assembly import Shardings
 from embodied_mem.models.chat import FlaxChatModel
-from embodied_mem.models.vision.qwen_vl import QwenVL, load_qwen_vl
+from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.vision.pictures import picture_signs
+from embodied_mem.models.vision.qwen_vl import embed_images, load_qwen_vl
 from embodied_mem.models.vision.qwen_vl_vision import Grid, patches_of
 
 _SYSTEM = re.compile(r"<\|im_start\|>system\n(.*?)<\|im_end\|>\n", re.DOTALL)
@@ -37,7 +37,7 @@ class QwenVLChatModel(FlaxChatModel):
     """A Qwen2.5-VL that answers messages; otherwise as `FlaxChatModel`.
 
     Args:
-        model: vision tower and decoder.
+        decoder: with a vision tower.
         tokenizer: its tokenizer. The sentence that its chat template puts first, if it does, is the default of
             `default_system`.
         min_pixels, max_pixels: a picture outside of these limits is scaled; 784 pixels are one token.
@@ -49,7 +49,7 @@ class QwenVLChatModel(FlaxChatModel):
 
     def __init__(
         self,
-        model: QwenVL,
+        decoder: Decoder,
         tokenizer: PretrainedTokenizer,
         *,
         min_pixels: int = 56 * 56,
@@ -57,15 +57,10 @@ class QwenVLChatModel(FlaxChatModel):
         **options: Any,
     ):
         options.setdefault("default_system", _default_system(tokenizer))
-        super().__init__(model.decoder, tokenizer.tokenizer, **{"name": "qwen2.5-vl", **options})
-        begin, one, end = (self._tokenizer.id_of(f"<|{sign}|>") for sign in ("vision_start", "image_pad", "vision_end"))
-        if one != model.image_token:
-            raise InvalidInputError(
-                f"tokenizer: expected <|image_pad|> to be the model's image_token {model.image_token}, got {one}"
-            )
-        self._model, self._around = model, (begin, end)
+        super().__init__(decoder, tokenizer.tokenizer, **{"name": "qwen2.5-vl", **options})
+        self._vision = decoder.vision.config
+        self._signs = picture_signs(self._vision, self._tokenizer)
         self._limits = {"min_pixels": min_pixels, "max_pixels": max_pixels}
-        self._embed = nnx.jit(QwenVL.embed)
 
     @classmethod
     def from_folder(
@@ -85,21 +80,21 @@ class QwenVLChatModel(FlaxChatModel):
             InvalidInputError: another model.
         """
         overrides = {"dtype": dtype, "param_dtype": dtype} if dtype else {}
-        model = load_qwen_vl(folder, shardings=shardings, **overrides)
-        return cls(model, PretrainedTokenizer.from_folder(folder), **options)
+        decoder = load_qwen_vl(folder, shardings=shardings, **overrides)
+        return cls(decoder, PretrainedTokenizer.from_folder(folder), **options)
 
     def _picture(self, data: bytes) -> tuple[list[int], _Seen]:
-        patches, [grid] = patches_of(self._model.vision.config, [pixels(data)], **self._limits)
-        count = len(patches) // self._model.vision.config.merge_size**2
-        begin, end = self._around
-        return [begin, *[self._model.image_token] * count, end], _Seen(patches, grid)
+        patches, [grid] = patches_of(self._vision, [pixels(data)], **self._limits)
+        begin, one, end = self._signs
+        return [begin, *[one] * (len(patches) // self._vision.merge_size**2), end], _Seen(patches, grid)
 
     def _inputs(self, tokens: np.ndarray, mask: np.ndarray, pictures: list[_Seen]) -> dict[str, Any]:
         if not pictures:
             return super()._inputs(tokens, mask, pictures)
         patches = np.concatenate([picture.patches for picture in pictures])
-        prompt = self._model.prompt(tokens, mask, patches, [picture.grid for picture in pictures])
-        return {"embeddings": self._embed(self._model, prompt), "mask": mask, "positions": prompt.positions}
+        grids = [picture.grid for picture in pictures]
+        embeddings, positions = embed_images(self._decoder, tokens, mask, patches, grids)
+        return {"embeddings": embeddings, "mask": mask, "positions": positions}
 
 
 def _default_system(tokenizer: PretrainedTokenizer) -> str | None:

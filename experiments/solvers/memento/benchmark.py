@@ -22,7 +22,6 @@ from typing import Any, TextIO
 
 from embodied_mem.agents.trace import open_trace
 from embodied_mem.atomic_file import write_text
-from embodied_mem.envs.data_files import read_object
 from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InvalidInputError, MissingDependencyError
 from embodied_mem.evaluation.benchmark import (
     EpisodeResult,
@@ -111,9 +110,9 @@ def embedder_of(name: str) -> CachedEmbedder:
     """The embedder called so; `auto` takes the model where it is installed, else the lexical one."""
     if name != "lexical":
         try:
-            from embodied_mem.models.sentence_encoders import MiniLM
+            from embodied_mem.models.sentence_encoders import SentenceEncoder
 
-            return CachedEmbedder(MiniLM.load())
+            return CachedEmbedder(SentenceEncoder.load())
         except (DataNotFoundError, MissingDependencyError, ImportError) as error:
             if name == "minilm":
                 raise error if isinstance(error, EmbodiedMemError) else MissingDependencyError(str(error)) from error
@@ -121,11 +120,10 @@ def embedder_of(name: str) -> CachedEmbedder:
 
 
 def encoder_of(folder: str) -> CachedEmbedder:
-    """The sentence encoder in a folder, by the type that its config says."""
-    from embodied_mem.models.sentence_encoders import MiniLM, MPNet
+    """The sentence encoder in a folder."""
+    from embodied_mem.models.sentence_encoders import SentenceEncoder
 
-    kind = read_object(pathlib.Path(folder) / "config.json").get("model_type")
-    return CachedEmbedder((MPNet if kind == "mpnet" else MiniLM).load(folder))
+    return CachedEmbedder(SentenceEncoder.load(folder))
 
 
 class Evaluation:

