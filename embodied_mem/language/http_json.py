@@ -17,7 +17,6 @@ import codecs
 import dataclasses
 import functools
 import io
-import itertools
 import json
 import math
 import numbers
@@ -159,7 +158,9 @@ class HttpJson:
         if self._process != os.getpid():
             self._open()
         end = (time.monotonic() if since is None else since) + self._deadline_s
-        for attempt in itertools.count(1):
+        attempt = 0
+        while True:
+            attempt += 1
             start = time.monotonic()
             texts = _items_of(functools.partial(self._answer, url, data, is_streamed, end - start))
             try:
@@ -186,7 +187,6 @@ class HttpJson:
             if failure.kind != "late":
                 meter.add(late=1)
             raise ChatError(f"{message}; the call's limit is {self._deadline_s:g} s", "late")
-        raise AssertionError  # the tries have no end
 
     def excerpt(self, answer: object) -> str:
         """Return the beginning of an answer, for an error."""

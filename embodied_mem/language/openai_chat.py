@@ -129,7 +129,7 @@ class OpenAIChatModel:
             except ChatError as error:
                 if error.status not in (400, 422):
                     raise
-                if _is_strict(sent) and _ABOUT_STRICT.search(error.text.lower()):
+                if is_strict and _is_strict(sent) and _ABOUT_STRICT.search(error.text.lower()):
                     is_strict = False
                 elif (name := _refused_field(sent, error.text)) is not None:
                     refused[name] = _NEWER.get(name)
@@ -283,8 +283,8 @@ def _format(response_format: Json | None, is_strict: bool) -> Json | None:
 
 
 def _is_strict(sent: Json) -> bool:
-    asked = sent.get("response_format") or {}
-    described = asked.get("json_schema")
+    asked = sent.get("response_format")
+    described = asked.get("json_schema") if isinstance(asked, dict) else None
     return isinstance(described, dict) and described.get("strict") is True
 
 
