@@ -33,13 +33,5 @@ def page(data: Any, title: str) -> str:
     )
 
 
-def data_of(text: str) -> Any:
-    """The data of a page. Raises ValueError if there are none."""
-    data, end, _ = text.partition(_DATA)[2].partition("</script>")
-    if not end:
-        raise ValueError("page: expected a file that `page` made, got one without data")
-    return json.loads(data)
-
-
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

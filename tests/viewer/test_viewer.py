@@ -16,12 +16,16 @@ from embodied_mem.envs import make
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.memory import LifelongMemory, Scope
 from embodied_mem.registry import load
-from embodied_mem.viewer.page import data_of, page
+from embodied_mem.viewer.page import page
 from embodied_mem.viewer.terminal import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><!--<script>"
+
+
+def data_of(text: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
 def browse(address: str, profile: pathlib.Path) -> subprocess.CompletedProcess[str]:

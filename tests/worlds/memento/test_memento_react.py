@@ -6,7 +6,7 @@ import pytest
 
 from embodied_mem.language.chat import ChatError, ChatReply, UsageMeter
 from embodied_mem.language.recorded_chat import RecordedChatModel
-from embodied_mem.worlds.memento.agent.react import ChatFinder, ReActAgent, Reply, parse_reply
+from embodied_mem.worlds.memento.agent.react import ReActAgent, Reply, parse_reply
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
 
 FIRST = (
@@ -87,9 +87,3 @@ def test_a_recorded_run_says_the_same_again(tmp_path):
 
     once = played(RecordedChatModel(Script("Explore[kitchen_1]", "Done[]"), tmp_path / "calls.jsonl"))
     assert played(RecordedChatModel(None, tmp_path / "calls.jsonl", name="script")) == once
-
-
-def test_a_chat_model_answers_finding_tools():
-    model = Script("- table_4 in kitchen ")
-    assert ChatFinder(model)("FindReceptacleTool", "a table", "Table : table_4 in kitchen") == "- table_4 in kitchen"
-    assert "Table : table_4 in kitchen" in model.asked[0][1]["content"]

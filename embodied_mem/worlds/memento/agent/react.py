@@ -184,30 +184,3 @@ def _thought(lines: Sequence[str]) -> str:
     return re.sub(
         r"^[*_#`\"' ]{0,5}thought ?\d{0,3}[*_` ]{0,5}[:\uff1a][*_` ]{0,5}", "", text, flags=re.IGNORECASE
     ).strip()
-
-
-class ChatFinder:
-    """Answers the world's finding tools with a chat model, as the original does: `make("memento", ..., finder=...)`.
-
-    Args:
-        model: asked.
-        max_tokens: of an answer.
-    """
-
-    def __init__(self, model: ChatModel, *, max_tokens: int = 200):
-        self._model = model
-        self._max_tokens = max_tokens
-
-    def __call__(self, tool: str, query: str, candidates: str) -> str:
-        """The answer to a query: names out of the list of candidates, or that nothing fits.
-
-        Raises:
-            ChatError: the model could not be asked.
-        """
-        kind = {"FindRoomTool": "rooms", "FindReceptacleTool": "furniture"}.get(tool, "objects")
-        told = f"These are the {kind} of a house:\n{candidates}\n\nWhich of them fit: {query}?"
-        system = (
-            "Answer with one line '- name in room' for each that fits, or say that none does and name near matches."
-        )
-        messages: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": told}]
-        return without_thoughts(self._model.complete(messages, max_tokens=self._max_tokens).text)
