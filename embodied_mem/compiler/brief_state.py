@@ -303,7 +303,10 @@ def _make(*values: Any) -> BriefState:
 
 
 def _replace(state: BriefState, **changes: Any) -> BriefState:
-    return _make(*(changes[name] if name in changes else getattr(state, name) for name in BriefState.__slots__))
+    new = object.__new__(BriefState)
+    for name, slot in zip(BriefState.__slots__, _SLOTS):
+        slot.__set__(new, changes[name] if name in changes else slot.__get__(state))
+    return new
 
 
 def apply_all(edits: Iterable[Edit], state: BriefState) -> tuple[BriefState, int]:
