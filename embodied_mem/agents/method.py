@@ -1,10 +1,8 @@
 """Memory methods: what they are told, what they are asked, how they are found by name.
 
     class LastGoals(MemoryMethod):
-        @abc.abstractmethod
-    def observe(self, episode): ...
-        @abc.abstractmethod
-    def recall(self, task, observation, newest=""): return ["here: apple was in fridge 1"]
+        def observe(self, episode): ...
+        def recall(self, task, observation, newest=""): return ["here: apple was in fridge 1"]
 
     method = make_method("mem0_2")              # of `registry.names("methods")`; rules answer, with `chat` a model does
     method.observe(episode)
