@@ -28,7 +28,7 @@ from typing import Any
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.planner_critic.interfaces import Critic, Planner, Preprocessor, Situation, WorldRules
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep
-from embodied_mem.agents.planner_critic.text_rules import TextRules
+from embodied_mem.agents.planner_critic.rules import RulePreprocessor, TextRules
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
@@ -112,17 +112,6 @@ class TaskRecord:
     def replans(self) -> int:
         """Plans after the first."""
         return max(self.plans - 1, 0)
-
-
-class RulePreprocessor:
-    """Step summaries and queries by rules."""
-
-    def summarise(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        return f"{action}: {' '.join(observation.split())}"
-
-    def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """Return the goal: it names all that rules would ask about, and does not change, so that retrieval is cheap."""
-        return goal
 
 
 class PlannerCriticAgent(Agent):

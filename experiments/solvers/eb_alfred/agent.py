@@ -27,9 +27,9 @@ from typing import Any, ClassVar, Self
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
 from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory, found_here, home_told
-from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep, foreseen, plan_untried
+from embodied_mem.agents.planner_critic.rules import RuleCritic
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers.household import read_observation
 from embodied_mem.memory.readers.reading import STATE_AFTER, class_of

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
-from embodied_mem.agents.planner_critic.critic import RuleCritic
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep, foreseen
+from embodied_mem.agents.planner_critic.rules import RuleCritic
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.readers.reading import STATE_AFTER
 from embodied_mem.worlds.alfworld.agent.rules import AlfworldBeliefs, AlfworldRules
