@@ -248,6 +248,8 @@ def checker(kind: Any, field: str = "") -> Check:
         return _union(field, options)
     if origin is list:
         return functools.partial(_list, field, checker(options[0], field))
+    if origin is tuple and options[-1] is Ellipsis:
+        return functools.partial(_list, field, checker(options[0], field))
     if origin is tuple:
         return functools.partial(_row, field, [checker(option, field) for option in options])
     if kind == dict[str, Any]:

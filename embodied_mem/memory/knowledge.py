@@ -23,13 +23,13 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
 from .chat_writer import ChatWriter, parse_text
 from .readers.reading import legible
 
-OBJECT_SEMANTICS = "object_semantics"
-USER_PATTERN = "user_pattern"
+OBJECT_SEMANTICS: Final = "object_semantics"
+USER_PATTERN: Final = "user_pattern"
 SUBTYPES = (OBJECT_SEMANTICS, USER_PATTERN)
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -103,16 +103,14 @@ _PRONOUNS = frozenset(("it", "them", "both", "they", "these", "those", "everythi
 _TO_ON = {"to": "on", "onto": "on", "into": "in"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Thing:
+class Thing(NamedTuple):
     """An object that is talked about; without a description, any of its class."""
 
     name: str
     description: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """One step of a pattern: put `thing` `relation` `location`."""
 
     thing: Thing
@@ -134,12 +132,19 @@ class Knowledge:
         extends: whether it adds to something known by this alias and does not replace it.
     """
 
-    subtype: str
+    subtype: Literal["object_semantics", "user_pattern"]
     alias: str
     description: str
     things: tuple[Thing, ...] = ()
     actions: tuple[Action, ...] = ()
     extends: bool = False
+
+
+def knowledge_of(row: Mapping[str, Any]) -> Knowledge:
+    """Make the knowledge of a row of an event."""
+    things = tuple(Thing(*one) for one in row["things"])
+    actions = tuple(Action(Thing(*thing), *rest) for thing, *rest in row["actions"])
+    return Knowledge(**{**row, "things": things, "actions": actions})
 
 
 def normal(text: str) -> str:

@@ -6,11 +6,12 @@
     # "night drink: place jug on bedroom table; then place cup on bedroom table"
     profile.nodes(), profile.edges()            # MEMENTO's tables 8 and 7
 
-Nodes: user; knowledge (subtype object_semantics or user_pattern, alias, description); pattern (name, args); object
-(name, granularity); location (name, expression). Hierarchical edges: user refers_to knowledge, knowledge entails
-pattern, knowledge composed_of object, pattern target object or location. Temporal edges: pattern before pattern.
-Objects and locations are in the graph once; an edge that is no longer true has an end. Rules read the sentences
-(`knowledge`), or a chat writer, with the rules behind it. What the user denies later has an end, too (`claims`).
+Each knowledge is a list of versions, with their times and sources; the graph is made from the last ones. Nodes: user;
+knowledge (subtype object_semantics or user_pattern, alias, description); pattern (name, args); object (name,
+granularity); location (name, expression). Hierarchical edges: user refers_to knowledge, knowledge entails pattern,
+knowledge composed_of object, pattern target object or location. Temporal edges: pattern before pattern. Objects and
+locations are in the graph once. Rules read the sentences (`knowledge`), or a chat writer, with the rules behind it.
+What the user denies later has an end (`claims`).
 
 Source: MEMENTO D.1, algorithms 1 (`propose`) and 2 (`recall`). Where there is no writer, or it has no usable answer,
 rules decide whether something is new or an update. A pattern of the same alias is an update. So is object semantics of
@@ -21,29 +22,18 @@ about no things at all is an update of the same words alone.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, NotRequired, Self, TypedDict
 
 from ..errors import InvalidInputError
-from .arguments import (
-    WHEN,
-    Fields,
-    checked_event,
-    checked_flag,
-    checked_mapping,
-    checked_number,
-    checked_real,
-    checked_rows,
-    checked_text,
-    shown,
-)
+from .arguments import checked_number, checked_real, checked_text, shown
 from .chat_writer import ChatWriter, checked_writer
 from .claims import claims_in
 from .embedders import Embedder
+from .events import Count, When, check
 from .graph import Scope
 from .knowledge import (
     OBJECT_SEMANTICS,
@@ -59,6 +49,7 @@ from .knowledge import (
     ask_words,
     full_name,
     knowledge_in,
+    knowledge_of,
     normal,
     sentences_of,
 )
@@ -69,343 +60,147 @@ from .store import Selector
 from .trust import unmarked
 
 EVENT = "profile event"
-
-
-def _knowledge_of(said: Any) -> Knowledge:
-    """Return the knowledge in an event. Raises InvalidInputError for anything else."""
-    try:
-        things = tuple(Thing(**one) for one in said.get("things", ()))
-        actions = tuple(Action(**{**one, "thing": Thing(**one["thing"])}) for one in said.get("actions", ()))
-        knowledge = Knowledge(**{**said, "things": things, "actions": actions})
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InvalidInputError(f"{EVENT}: expected the fields of knowledge, got {shown(said)}: {error}") from error
-    texts = [knowledge.subtype, knowledge.alias, knowledge.description]
-    texts += [text for thing in (*things, *(one.thing for one in actions)) for text in vars(thing).values()]
-    texts += [text for one in actions for text in (one.relation, one.location, one.name)]
-    for text in texts:
-        checked_text(f"{EVENT}: knowledge", text)
-    checked_flag(f"{EVENT}: extends", knowledge.extends)
-    if knowledge.subtype not in SUBTYPES:
-        raise InvalidInputError(f"{EVENT}: expected {' or '.join(SUBTYPES)}, got {shown(knowledge.subtype)}")
-    return knowledge
-
-
-_PREFIX = {"knowledge": "k", "pattern": "p", "object": "o", "location": "l"}
-_TEXTS = {
-    "user": ("name",), "knowledge": ("subtype", "alias", "description"), "object": ("name",), "location": ("name",),
-    "pattern": ("name",),
-}  # fmt: skip
-"""Type of node -> what it has that is text."""
-
-_OWN = ("origin", "notes", "past", "since", "said")
-"""What a node of knowledge has that MEMENTO's does not."""
-
-
-@dataclasses.dataclass
-class Edge:
-    """A row of MEMENTO's table 7, with its times and [episode, step] sources."""
-
-    source: str
-    target: str
-    type: str
-    relation: str
-    valid_at: int
-    invalid_at: int | None
-    sources: list[list[int]]
-
-
-class ProfileGraph:
-    """What one user said, with what it is about.
-
-    Attributes:
-        nodes, edges: to read.
-        known: knowledge -> the edges from the user, of which the last one alone may have no end.
-    """
-
-    def __init__(self, user: str):
-        self.nodes: dict[str, dict[str, Any]] = {"u1": {"id": "u1", "type": "user", "name": user}}
-        self.edges: list[Edge] = []
-        self._counts = {kind: 0 for kind in _PREFIX}
-        self._find_again()
-
-    def _find_again(self) -> None:
-        """Make anew what nodes and edges are found by."""
-        self._named: dict[tuple[str, str], str] = {}  # type and name of an element -> id
-        self._called: dict[tuple[str, str], dict[str, None]] = {}  # subtype and alias -> ids of knowledge
-        self._edges_of: dict[str, list[Edge]] = {}  # by source
-        for node in self.nodes.values():
-            self._enter(node)
-        for edge in self.edges:
-            self._edges_of.setdefault(edge.source, []).append(edge)
-        self.known: dict[str, list[Edge]] = {}
-        for edge in self._edges_of.get("u1", ()):
-            self.known.setdefault(edge.target, []).append(edge)
-
-    def _enter(self, node: Mapping[str, Any]) -> None:
-        if node["type"] == "knowledge":
-            self._called.setdefault((node["subtype"], normal(node["alias"])), {})[node["id"]] = None
-        elif node["type"] in ("object", "location"):
-            self._named.setdefault((node["type"], normal(node["name"])), node["id"])
-
-    # Changing.
-
-    def write(self, target: str | None, knowledge: Knowledge, source: list[int], time: int) -> str:
-        """Write knowledge, perhaps in place of a target's; return its id."""
-        was = None if target is None else self.version(target)
-        if target is None:
-            node = self._new("knowledge", subtype=knowledge.subtype, alias="", description="", origin=source[0])
-        else:
-            node = self.nodes[target]
-        self._edge("u1", "refers_to", node["id"], source, time)
-        if not (knowledge.extends and target is not None):
-            self._called.get((node["subtype"], normal(node["alias"])), {}).pop(node["id"], None)
-            node |= {"alias": knowledge.alias, "description": knowledge.description, "origin": source[0]}
-            self._enter(node)
-        before = {edge.target: edge for edge in self.out(node["id"])}
-        kept = self._attach(node["id"], knowledge, source, time, list(before))
-        if target is not None and not knowledge.extends and kept:
-            for other, edge in before.items():
-                if other not in kept:
-                    self._end_edge(edge, time)
-        if was is not None:
-            self._keep(node, was, source, time)
-        return str(node["id"])
-
-    def _keep(self, node: dict[str, Any], was: dict[str, Any], source: list[int], time: int) -> None:
-        """Keep what knowledge was, if it changed or had ended."""
-        now = self.version(node["id"])
-        same = all(now[name] == was[name] for name in ("alias", "description", "text"))
-        if was["since"] < time and (was["until"] is not None or not same):
-            until = time if was["until"] is None else was["until"]
-            node.setdefault("past", []).append({**was, "until": until})
-            node["since"], node["said"] = time, [list(source)]
-        elif "said" in node and source not in node["said"]:
-            node["said"].append(list(source))
-
-    def end(self, knowledge: str, time: int) -> None:
-        """End the user's reference to knowledge at a time."""
-        self._end_edge(self.known[knowledge][-1], time)
-
-    def _attach(
-        self, owner: str, knowledge: Knowledge, source: list[int], time: int, present: list[str]
-    ) -> dict[str, None]:
-        """Attach elements to a knowledge node; return ids right below it."""
-        kept: dict[str, None] = {}
-        for thing in knowledge.things:
-            kept[self._object(thing)] = None
-            self._edge(owner, "composed_of", self._object(thing), source, time)
-        previous = None
-        for action in knowledge.actions:
-            arguments = [action.thing.name, action.relation, action.location]
-            known = [i for i in present if self.nodes[i].get("args") == arguments and i not in kept]
-            pattern = known[0] if known else self._new("pattern", name=action.name, args=arguments)["id"]
-            kept[pattern] = None
-            self._edge(owner, "entails", pattern, source, time)
-            self._edge(pattern, "target", self._object(action.thing), source, time)
-            self._edge(pattern, "target", self._location(action.relation, action.location), source, time)
-            if previous is not None:
-                self._edge(previous, "before", pattern, source, time)
-            previous = pattern
-        return kept
-
-    def _object(self, thing: Thing) -> str:
-        return self._canonical("object", full_name(thing), granularity="instance" if thing.description else "class")
-
-    def _location(self, relation: str, expression: str) -> str:
-        name = "_".join(re.findall(r"\w+", expression.lower()))
-        return self._canonical("location", name, expression=f"{relation} the {expression}")
-
-    def _canonical(self, kind: str, name: str, **attributes: Any) -> str:
-        """Return the id of the one node of this type and name."""
-        known = self._named.get((kind, normal(name)))
-        return str(self._new(kind, name=name, **attributes)["id"]) if known is None else known
-
-    def _new(self, kind: str, **attributes: Any) -> dict[str, Any]:
-        self._counts[kind] += 1
-        number = f"{_PREFIX[kind]}{self._counts[kind]}"
-        self.nodes[number] = {"id": number, "type": kind, **attributes}
-        if kind != "knowledge":
-            self._enter(self.nodes[number])
-        return self.nodes[number]
-
-    def _edge(self, source_id: str, relation: str, target: str, source: list[int], time: int) -> None:
-        """Add an edge, or a source to the same one."""
-        for edge in self.known.get(target, ()) if source_id == "u1" else self._edges_of.get(source_id, ()):
-            if (edge.relation, edge.target) == (relation, target) and edge.invalid_at is None:
-                if source not in edge.sources:
-                    edge.sources.append(list(source))
-                return
-        kind = "Temporal" if relation == "before" else "Hierarchical"
-        edge = Edge(source_id, target, kind, relation, time, None, [list(source)])
-        self.edges.append(edge)
-        self._edges_of.setdefault(source_id, []).append(edge)
-        if source_id == "u1":
-            self.known.setdefault(target, []).append(edge)
-
-    def _end_edge(self, edge: Edge, time: int) -> None:
-        ended = [edge]
-        if edge.relation == "entails":  # a pattern has one owner: its targets and its place in the order end too
-            ended += self._edges_of.get(edge.target, [])
-            ended += [e for e in self.edges if e.relation == "before" and e.target == edge.target]
-        for one in ended:
-            if one.invalid_at is None:
-                one.invalid_at = time
-
-    # Reading.
-
-    def version(self, knowledge: str, as_of: int | None = None) -> dict[str, Any]:
-        """Return knowledge as it is, or as it was at a time.
-
-        `about` is what queries are compared with; `until` is None while it is so. Before it began, it is the first one.
-        """
-        node, edges = self.nodes[knowledge], self.known[knowledge]
-        past = node.get("past", ())
-        if past and as_of is not None and as_of < node["since"]:
-            return dict(next((was for was in reversed(past) if was["since"] <= as_of), past[0]))
-        sources = node["said"] if "said" in node else [row for edge in edges for row in edge.sources]
-        things = self.names_of(knowledge)
-        return {
-            "alias": node["alias"], "description": node["description"], "text": self.text_of(knowledge),
-            "about": self.words_of(knowledge), "things": things,
-            "steps": self.steps_of(knowledge), "origin": node.get("origin", -1),
-            "since": node.get("since", edges[-1].valid_at), "until": edges[-1].invalid_at,
-            "sources": [list(row) for row in sources], "notes": list(node.get("notes", ())),
-        }  # fmt: skip
-
-    def words_of(self, knowledge: str) -> str:
-        """Return the text of knowledge that queries are compared with."""
-        node = self.nodes[knowledge]
-        return about(node["alias"], node["description"], self.names_of(knowledge))
-
-    def text_of(self, knowledge: str) -> str:
-        """Return the alias and what it stands for: one line."""
-        node, steps, things = self.nodes[knowledge], self.steps_of(knowledge), self.names_of(knowledge)
-        if node["subtype"] == OBJECT_SEMANTICS:
-            told = ", ".join(things) or node["description"]
-        else:
-            told = "; then ".join(f"place {' '.join(args)}" for args in steps) or node["description"]
-            extra = [self.nodes[e.target]["name"] for e in self.out(knowledge) if e.relation == "composed_of"]
-            told += f"; with {', '.join(extra)}" if extra and steps else ""
-        return node["alias"] if told == node["alias"] else f"{node['alias']}: {told}"
-
-    def shown(self) -> list[dict[str, Any]]:
-        """Return all nodes, as MEMENTO's."""
-        return [{name: value for name, value in node.items() if name not in _OWN} for node in self.nodes.values()]
-
-    def is_known(self, knowledge: str, as_of: int | None = None) -> bool:
-        """Return whether knowledge has no end, or held at a time."""
-        edges = self.known[knowledge]
-        if as_of is None:
-            return edges[-1].invalid_at is None
-        return any(e.valid_at <= as_of and (e.invalid_at is None or as_of < e.invalid_at) for e in edges)
-
-    def out(self, node: str) -> list[Edge]:
-        """Return the edges from a node that are true."""
-        return [edge for edge in self._edges_of.get(node, ()) if edge.invalid_at is None]
-
-    def things_of(self, knowledge: str) -> list[str]:
-        """Return ids of the objects below a knowledge node."""
-        found: dict[str, None] = {}
-        for edge in self.out(knowledge):
-            below = [edge.target] if edge.relation == "composed_of" else []
-            below += [e.target for e in self.out(edge.target) if e.relation == "target"]
-            found.update((i, None) for i in below if self.nodes[i]["type"] == "object")
-        return list(found)
-
-    def names_of(self, knowledge: str) -> list[str]:
-        """Return names of the objects below a knowledge node."""
-        return [self.nodes[i]["name"] for i in self.things_of(knowledge)]
-
-    def steps_of(self, knowledge: str) -> list[list[str]]:
-        """Return (thing, relation, location) of each pattern of knowledge, in order."""
-        return [self.nodes[e.target]["args"] for e in self.out(knowledge) if e.relation == "entails"]
-
-    def called(self, subtype: str, alias: str) -> list[str]:
-        """Return ids of the knowledge of a normal alias."""
-        return list(self._called.get((subtype, alias), ()))
-
-    # Keeping.
-
-    def state(self) -> dict[str, Any]:
-        """Return all of it, for `write_state`."""
-        return {
-            "counts": self._counts,
-            "nodes": list(self.nodes.values()),
-            "edges": [vars(edge) for edge in self.edges],
-        }
-
-    @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> ProfileGraph:
-        """Return the graph of a state. Raises InvalidInputError for others."""
-        other = cls("")
-        other._counts = {kind: int(state["counts"][kind]) for kind in _PREFIX}
-        other.nodes = {node["id"]: node for node in state["nodes"]}
-        other.edges = [Edge(**edge) for edge in state["edges"]]
-        _check_graph(other.nodes, other.edges)
-        other._find_again()
-        return other
-
-    def fork(self) -> ProfileGraph:
-        other = copy.copy(self)
-        other.nodes, other.edges, other._counts = copy.deepcopy((self.nodes, self.edges, self._counts))
-        other._find_again()
-        return other
-
-    def remove(self, doomed: set[str], episode: int | None, names_it: Callable[[str], bool]) -> None:
-        """Remove nodes, an episode's words, and all that hangs on nothing then."""
-        for node in self.nodes.values():
-            for one in [node, *node.get("past", ())] if node.get("past") else ():
-                field = "said" if one is node else "sources"
-                one[field] = [row for row in one[field] if row[0] != episode]
-            if "past" in node:
-                was = [one for one in node["past"] if one["sources"] and one["origin"] != episode]
-                node["past"] = [one for one in was if not names_it(f"{one['about']} {one['text']}")]
-        for edge in self.edges:
-            edge.sources = [row for row in edge.sources if row[0] != episode]
-        alive = {"u1"}
-        edges = [e for e in self.edges if e.sources and not doomed & {e.source, e.target}]
-        while True:  # what can still be reached from the user, by edges of any time
-            reached = {e.target for e in edges if e.source in alive} - alive
-            if not reached:
-                break
-            alive |= reached
-        self.nodes = {number: node for number, node in self.nodes.items() if number in alive}
-        self.edges = [e for e in edges if e.source in alive]
-        self._find_again()
-
-
-def _check_graph(nodes: Mapping[str, Mapping[str, Any]], edges: Iterable[Edge]) -> None:
-    """Raise InvalidInputError for a state that no profile has."""
-    for number, node in nodes.items():
-        texts = [node[name] for name in _TEXTS[node["type"]]]
-        if node["type"] == "pattern":
-            thing, relation, location = node["args"]
-            texts += [thing, relation, location]
-        texts += [was[name] for was in node.get("past", ()) for name in ("alias", "description", "text", "about")]
-        if not all(isinstance(text, str) for text in (number, *texts)):
-            raise InvalidInputError(f"state: node {shown(number)}: expected texts, got {shown(texts)}")
-        times = [was[name] for was in node.get("past", ()) for name in ("since", "until")]
-        rows = [row for was in node.get("past", ()) for row in was["sources"]] + list(node.get("said", ()))
-        for time in (*times, *([node["since"]] if "past" in node else []), *(value for row in rows for value in row)):
-            checked_number("state: version", time)
-    referred = {edge.target for edge in edges if edge.relation == "refers_to"}
-    if missing := [i for i, node in nodes.items() if node["type"] == "knowledge" and i not in referred]:
-        raise InvalidInputError(f"state: expected an edge refers_to to every knowledge node, got none to {missing[0]}")
-    for edge in edges:
-        if unknown := {edge.source, edge.target} - nodes.keys():
-            raise InvalidInputError(f"state: expected edges between known nodes, got {shown(unknown)}")
-        checked_number("state: valid_at", edge.valid_at)
-        if edge.invalid_at is not None:
-            checked_number("state: invalid_at", edge.invalid_at)
-        if not edge.sources:
-            raise InvalidInputError(f"state: expected a source of every edge, got none of {shown(edge)}")
-        for episode, step in edge.sources:
-            checked_number("state: episode", episode), checked_number("state: step", step)
-
-
 _MAX_CANDIDATES = 5
 _MAX_DENIED = 16
 """How much of what is most similar to a denial is looked at."""
+
+
+class KnowledgeChange(TypedDict):
+    """New knowledge, other words of a target, or its end; `untold`: the event's note tells it no more."""
+
+    target: str | None
+    knowledge: NotRequired[Knowledge]
+    ended: NotRequired[bool]
+    untold: NotRequired[bool]
+
+
+class ProfileEvent(When):
+    """Changes by what the user said; `note`: the number of the note that holds it."""
+
+    op: Literal["tell"]
+    changes: list[KnowledgeChange]
+    note: NotRequired[Count | None]
+
+
+class Version(NamedTuple):
+    """Knowledge as the user told it for a while.
+
+    Attributes:
+        things: objects that it is composed of.
+        actions: steps, in order.
+        since, until: times; the second is None while it is so.
+        sources: [episode, step] of each time that it was told.
+        notes: numbers of the notes that told this or an earlier version.
+    """
+
+    alias: str
+    description: str
+    things: tuple[Thing, ...]
+    actions: tuple[Action, ...]
+    since: int
+    until: int | None
+    sources: tuple[tuple[int, int], ...]
+    notes: tuple[Count, ...]
+
+    @property
+    def all_things(self) -> list[Thing]:
+        """Each thing that it is about, once."""
+        things = [*self.things, *(action.thing for action in self.actions)]
+        return list({normal(full_name(thing)): thing for thing in reversed(things)}.values())[::-1]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the things that it is about."""
+        return list(map(full_name, self.all_things))
+
+    @property
+    def steps(self) -> list[list[str]]:
+        """(thing, relation, location) of each action."""
+        return [[one.thing.name, one.relation, one.location] for one in self.actions]
+
+    @property
+    def about(self) -> str:
+        """The words that queries are compared with."""
+        return about(self.alias, self.description, self.names)
+
+    def text(self, subtype: str) -> str:
+        """Write the alias and what it stands for: one line."""
+        if subtype == OBJECT_SEMANTICS:
+            told = ", ".join(self.names) or self.description
+        else:
+            told = "; then ".join(f"place {' '.join(step)}" for step in self.steps) or self.description
+            extra = list(map(full_name, self.things))
+            told += f"; with {', '.join(extra)}" if extra and self.actions else ""
+        return self.alias if told == self.alias else f"{self.alias}: {told}"
+
+
+@dataclasses.dataclass
+class Known:
+    """Knowledge under one id: its versions, oldest first."""
+
+    id: str
+    subtype: str
+    versions: list[Version]
+
+    @property
+    def now(self) -> Version:
+        """The last version."""
+        return self.versions[-1]
+
+    def at(self, time: int | None) -> Version:
+        """Find the version of a time; before the first one began, that."""
+        began = [one for one in self.versions if time is None or one.since <= time]
+        return began[-1] if began else self.versions[0]
+
+    def is_so(self, time: int | None = None) -> bool:
+        """Return whether the user refers to it, or did at a time."""
+        if time is None:
+            return self.now.until is None
+        return any(one.since <= time and (one.until is None or time < one.until) for one in self.versions)
+
+    def tell(self, said: Knowledge, source: tuple[int, int], time: int) -> None:
+        """Make a version of what is said, if it is another one or the last one has ended."""
+        was = self.now
+        new = version_of(said, source, time)._replace(notes=was.notes)
+        if said.extends:
+            new = new._replace(alias=was.alias, description=was.description)
+        if said.extends or not (said.things or said.actions):
+            things = {normal(full_name(one)): one for one in (*was.things, *new.things)}
+            actions = {(one.thing.name, one.relation, one.location): one for one in (*was.actions, *new.actions)}
+            new = new._replace(things=tuple(things.values()), actions=tuple(actions.values()))
+        same = was[:2] == new[:2] and was.text(self.subtype) == new.text(self.subtype)
+        if was.since < time and (was.until is not None or not same):
+            self.versions[-1:] = [was if was.until is not None else was._replace(until=time), new]
+        else:
+            sources = was.sources if source in was.sources else (*was.sources, source)
+            self.versions[-1] = new._replace(since=was.since, sources=sources)
+
+    def end(self, time: int) -> None:
+        if self.now.until is None:
+            self.versions[-1] = self.now._replace(until=time)
+
+    def note(self, number: int, untold: bool) -> None:
+        """Add a note that tells it, or take one away."""
+        notes = [note for note in self.now.notes if note != number]
+        self.versions[-1] = self.now._replace(notes=tuple(notes if untold else [*notes, number]))
+
+
+def version_of(said: Knowledge, source: tuple[int, int], time: int) -> Version:
+    """Make the first version of what is said."""
+    return Version(said.alias, said.description, said.things, said.actions, time, None, (source,), ())
+
+
+def known_of(row: Mapping[str, Any]) -> Known:
+    """Make the knowledge of a row of a state."""
+    versions = []
+    for alias, description, things, actions, since, until, sources, notes in row["versions"]:
+        said = knowledge_of({"subtype": row["subtype"], "alias": alias, "description": description, "things": things,
+                             "actions": actions})  # fmt: skip
+        sources = tuple((episode, step) for episode, step in sources)
+        versions.append(Version(alias, description, said.things, said.actions, since, until, sources, tuple(notes)))
+    if not versions or not all(one.sources for one in versions):
+        raise InvalidInputError(f"state: known: expected versions with sources, got {shown(row)}")
+    return Known(row["id"], row["subtype"], versions)
 
 
 class UserProfile(RecordMemory):
@@ -440,8 +235,9 @@ class UserProfile(RecordMemory):
         self._clear()
 
     def _clear(self) -> None:
-        self._graph = ProfileGraph(self.scope.user or "user")
-        self._text_index = TextIndex(self.embedder)
+        self.known: dict[str, Known] = {}
+        self._count = 0  # of ids that were given
+        self._index()
 
     # Changing.
 
@@ -495,26 +291,23 @@ class UserProfile(RecordMemory):
         """Return what the writer read, each with the knowledge that it changes."""
         near: dict[str, None] = {}
         for knowledge in found:
-            elements = [full_name(t) for t in (*knowledge.things, *(a.thing for a in knowledge.actions))]
-            for words in dict.fromkeys([self._about(knowledge), *elements]):
+            new = version_of(knowledge, (0, 0), 0)
+            for words in dict.fromkeys([new.about, *new.names]):
                 for number, _ in self._text_index.search(words, _MAX_CANDIDATES, above=SIMILAR):
-                    node = self._graph.nodes[f"k{number}"]
-                    if node["subtype"] == knowledge.subtype and self._graph.is_known(node["id"]):
-                        near.setdefault(node["id"])
-        known = [self._expanded(number) for number in itertools.islice(near, _MAX_CANDIDATES)]
-        said = ask_changes(self._writer, text, found, known) if known and self._writer is not None else None
+                    known = self.known[f"k{number}"]
+                    if known.subtype == knowledge.subtype and known.is_so():
+                        near.setdefault(known.id)
+        shown_to = [self._expanded(number) for number in itertools.islice(near, _MAX_CANDIDATES)]
+        said = ask_changes(self._writer, text, found, shown_to) if shown_to and self._writer is not None else None
         if said is None:
             return [(knowledge, self._resolve(knowledge)) for knowledge in found]
         return [(dataclasses.replace(k, extends=do == "extend"), target) for k, (do, target) in zip(found, said)]
 
     def _expanded(self, number: str) -> dict[str, Any]:
         """Return knowledge with all below it, for the writer."""
-        node = self._graph.nodes[number]
-        steps = self._graph.steps_of(number)
-        things = self._graph.names_of(number)
-        return {key: node[key] for key in ("id", "subtype", "alias", "description")} | {
-            "objects": things, "patterns": steps,
-        }  # fmt: skip
+        known, now = self.known[number], self.known[number].now
+        own = {"id": number, "subtype": known.subtype, "alias": now.alias, "description": now.description}
+        return own | {"objects": now.names, "patterns": now.steps}
 
     def _denied(self, text: str) -> list[str]:
         """Return ids of the knowledge that a text denies."""
@@ -525,97 +318,119 @@ class UserProfile(RecordMemory):
             return []
         found = []
         for number, _ in self._text_index.search(text, _MAX_DENIED, above=0.0):
-            node = self._graph.nodes[f"k{number}"]
-            of_mine = node["subtype"] == OBJECT_SEMANTICS and node["alias"].lower().startswith("my ")
-            said = claims_in(f"{node['alias']} is {node['description']}" if of_mine else node["description"])
-            if self._graph.is_known(node["id"]) and said and all(any(new.ends(old) for new in denials) for old in said):
-                found.append(node["id"])
+            known, now = self.known[f"k{number}"], self.known[f"k{number}"].now
+            of_mine = known.subtype == OBJECT_SEMANTICS and now.alias.lower().startswith("my ")
+            said = claims_in(f"{now.alias} is {now.description}" if of_mine else now.description)
+            if known.is_so() and said and all(any(new.ends(old) for new in denials) for old in said):
+                found.append(known.id)
         return found
 
     def _resolve(self, knowledge: Knowledge) -> str | None:
         """Return the id of the knowledge that this updates, or None."""
-        alias = normal(knowledge.alias)
-        if not knowledge.things and not knowledge.actions and not knowledge.extends:
-            return self._same_words(knowledge, alias)
-        things = {normal(full_name(t)) for t in (*knowledge.things, *(a.thing for a in knowledge.actions))}
+        called = [self.known[number] for number in self._called.get((knowledge.subtype, normal(knowledge.alias)), ())]
+        if not knowledge.things and not knowledge.actions and not knowledge.extends:  # the same words about no things
+            words = normal(knowledge.description)
+            same = (one.id for one in called if normal(one.now.description) == words and not one.now.names)
+            return next(same, None)
+        new = version_of(knowledge, (0, 0), 0)
+        things = set(map(normal, new.names))
         kinds = {normal(thing.name) for thing in knowledge.things}
         definite = knowledge.subtype == USER_PATTERN or knowledge.alias.lower().startswith("my ")
-        for node in [self._graph.nodes[i] for i in self._graph.called(knowledge.subtype, alias)]:
-            known = self._graph.names_of(node["id"])
-            known_kinds = {normal(name.partition(" (")[0]) for name in known}
-            one_kind = knowledge.subtype == USER_PATTERN or known_kinds == kinds
-            if (definite and one_kind) or {normal(name) for name in known} == things:
-                return str(node["id"])
-        for number, cosine in self._text_index.search(self._about(knowledge), 5):
-            node = self._graph.nodes[f"k{number}"]
-            if cosine < self._similar or node["subtype"] != knowledge.subtype:
-                continue
-            if {normal(name) for name in self._graph.names_of(node["id"])} == things:
-                return str(node["id"])
+        for known in called:
+            one_kind = knowledge.subtype == USER_PATTERN or {normal(one.name) for one in known.now.all_things} == kinds
+            if (definite and one_kind) or set(map(normal, known.now.names)) == things:
+                return known.id
+        for number, cosine in self._text_index.search(new.about, _MAX_CANDIDATES):
+            known = self.known[f"k{number}"]
+            is_like = cosine >= self._similar and known.subtype == knowledge.subtype
+            if is_like and set(map(normal, known.now.names)) == things:
+                return known.id
         return None
-
-    def _same_words(self, knowledge: Knowledge, alias: str) -> str | None:
-        """Return the id of the same words about no things, or None."""
-        for number in self._graph.called(knowledge.subtype, alias):
-            words = normal(self._graph.nodes[number]["description"])
-            if words == normal(knowledge.description) and not self._graph.things_of(number):
-                return number
-        return None
-
-    @staticmethod
-    def _about(knowledge: Knowledge) -> str:
-        things = dict.fromkeys(full_name(t) for t in (*knowledge.things, *(a.thing for a in knowledge.actions)))
-        return about(knowledge.alias, knowledge.description, things)
-
-    def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """Apply an event that has passed `check`.
-
-        Raises InvalidInputError for unknown nodes.
-        """
-        for change in event["changes"]:
-            target = change["target"]
-            if target not in self._graph.known and (target is not None or change.get("ended")):
-                raise InvalidInputError(f"{EVENT}: expected known nodes, got {shown(target)}")
-        source = [event["episode"], event["step"]]
-        self.changed = []
-        for change in event["changes"]:
-            if change.get("ended"):
-                self._graph.end(change["target"], event["time"])
-                self.changed.append(("end", change["target"]))
-                continue
-            knowledge = _knowledge_of(change["knowledge"])
-            number = self._graph.write(change["target"], knowledge, source, event["time"])
-            self._text_index.add(int(number[1:]), self._graph.words_of(number))
-            self.changed.append(("add" if change["target"] is None else "update", number))
-            if (note := event.get("note")) is not None:
-                notes = self._graph.nodes[number].setdefault("notes", [])
-                if change.get("untold"):
-                    notes.remove(note)
-                notes += [note] if note not in notes and not change.get("untold") else []
 
     def check(self, event: Mapping[str, Any]) -> None:
-        checked_event(EVENT, event, {"tell": Fields(WHEN)})
-        if event.get("note") is not None:
-            checked_number(f"{EVENT}: note", event["note"], 0)
-        for change in checked_rows(f"{EVENT}: changes", event.get("changes")):
-            if checked_mapping(f"{EVENT}: change", change).get("target") is not None:
-                checked_text(f"{EVENT}: target", change["target"])
-            checked_flag(f"{EVENT}: untold", change.get("untold", False))
-            if not checked_flag(f"{EVENT}: ended", change.get("ended", False)):
-                _knowledge_of(change.get("knowledge"))
+        check(ProfileEvent, EVENT, event)
+        if any("knowledge" not in change and not change.get("ended") for change in event["changes"]):
+            raise InvalidInputError(f"{EVENT}: changes: expected knowledge or an end, got {shown(event['changes'])}")
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        """As `RecordedModule`. Raises InvalidInputError for unknown knowledge; nothing has changed then."""
+        for change in event["changes"]:
+            target = change["target"]
+            if target not in self.known and (target is not None or change.get("ended")):
+                raise InvalidInputError(f"{EVENT}: expected known nodes, got {shown(target)}")
+        source, time = (event["episode"], event["step"]), event["time"]
+        self.changed = list[tuple[str, str]]()
+        for change in event["changes"]:
+            target = change["target"]
+            if change.get("ended"):
+                self.known[target].end(time)
+                self.changed.append(("end", target))
+                continue
+            said = knowledge_of(change["knowledge"])
+            if target is None:
+                self._count += 1
+                known = Known(f"k{self._count}", said.subtype, [version_of(said, source, time)])
+                self.known[known.id] = known
+            else:
+                known = self.known[target]
+                self._called[known.subtype, normal(known.now.alias)].pop(target)
+                known.tell(said, source, time)
+            if (note := event.get("note")) is not None:
+                known.note(note, untold=change.get("untold", False))
+            self._enter(known)
+            self._text_index.add(int(known.id[1:]), known.now.about)
+            self.changed.append(("add" if target is None else "update", known.id))
 
     # Reading.
 
     def nodes(self) -> list[dict[str, Any]]:
         """Return all nodes, as in MEMENTO's table 8."""
-        return self._graph.shown()
+        return self._graph()[0]
 
-    def edges(self, ended: bool = False) -> list[dict[str, Any]]:
-        """Return the true edges as in MEMENTO's table 7, or all."""
-        if checked_flag("ended", ended):
-            return [dict(vars(edge)) for edge in self._graph.edges]
-        keys = ("source", "target", "type", "relation")
-        return [{key: getattr(edge, key) for key in keys} for edge in self._graph.edges if edge.invalid_at is None]
+    def edges(self) -> list[dict[str, Any]]:
+        """Return the edges that are true, as in MEMENTO's table 7."""
+        return self._graph()[1]
+
+    def _graph(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        nodes: dict[tuple[str, Any], dict[str, Any]] = {}
+        edges: list[dict[str, Any]] = []
+        counts = dict.fromkeys("pol", 0)
+
+        def node(kind: str, key: Any, **attributes: Any) -> str:
+            if (kind, key) not in nodes:
+                counts[kind[0]] += 1
+                nodes[kind, key] = {"id": f"{kind[0]}{counts[kind[0]]}", "type": kind, **attributes}
+            return str(nodes[kind, key]["id"])
+
+        def edge(source: str, relation: str, target: str) -> None:
+            kind = "Temporal" if relation == "before" else "Hierarchical"
+            edges.append({"source": source, "target": target, "type": kind, "relation": relation})
+
+        def thing_node(thing: Thing) -> str:
+            name = full_name(thing)
+            return node("object", normal(name), name=name, granularity="instance" if thing.description else "class")
+
+        nodes["user", ""] = {"id": "u1", "type": "user", "name": self.scope.user or "user"}
+        for known in self.known.values():
+            now, id, first, before = known.now, known.id, len(edges), ""
+            own = {"subtype": known.subtype, "alias": now.alias, "description": now.description}
+            nodes["knowledge", id] = {"id": id, "type": "knowledge", **own}
+            edge("u1", "refers_to", id)
+            for thing in now.things:
+                edge(id, "composed_of", thing_node(thing))
+            for number, action in enumerate(now.actions):
+                pattern = node("pattern", (id, number), name=action.name, args=now.steps[number])
+                edge(id, "entails", pattern)
+                edge(pattern, "target", thing_node(action.thing))
+                name = "_".join(re.findall(r"\w+", action.location.lower()))
+                where = f"{action.relation} the {action.location}"
+                edge(pattern, "target", node("location", name, name=name, expression=where))
+                if before:
+                    edge(before, "before", pattern)
+                before = pattern
+            if not known.is_so():
+                del edges[first:]
+        return list(nodes.values()), edges
 
     def retrieve(
         self,
@@ -649,24 +464,23 @@ class UserProfile(RecordMemory):
         """Return the `k` most similar to any (subtype or None, text)."""
         best: dict[int, tuple[float, str]] = {}
         parts = list(parts)
-        was = {} if as_of is None else self._other_then(as_of)
+        changed = [one for one in self.known.values() if as_of is not None and one.now.since > as_of]
+        was = {int(one.id[1:]): one.at(as_of).about for one in changed}
         past = TextIndex(self.embedder)
         past.add_many(was.items())
         for subtype, part in parts:
-            found = self._text_index.search(part, 2 * k if as_of is None else len(self._graph.known))
+            found = self._text_index.search(part, 2 * k if as_of is None else len(self.known))
             for number, cosine in [row for row in found if row[0] not in was] + past.search(part, len(was)):
-                node = self._graph.nodes[f"k{number}"]
-                if not self._graph.is_known(node["id"], as_of):
-                    continue
-                if subtype in (None, node["subtype"]) and cosine > max(above, best.get(number, (-1.0, ""))[0]):
+                known = self.known[f"k{number}"]
+                is_asked = subtype in (None, known.subtype) and known.is_so(as_of)
+                if is_asked and cosine > max(above, best.get(number, (-1.0, ""))[0]):
                     best[number] = (cosine, part)
-        chosen = sorted(best, key=lambda number: (-best[number][0], number))[:k]
-        return [self._item(self._graph.nodes[f"k{number}"], *best[number], as_of) for number in chosen]
-
-    def _other_then(self, as_of: int) -> dict[int, str]:
-        """Return the words of knowledge that was something else at a time."""
-        changed = [number for number in self._graph.known if self._graph.nodes[number].get("since", -1) > as_of]
-        return {int(number[1:]): self._graph.version(number, as_of)["about"] for number in changed}
+        items = []
+        for number in sorted(best, key=lambda number: (-best[number][0], number))[:k]:
+            known, (cosine, part) = self.known[f"k{number}"], best[number]
+            why = f"{known.subtype.replace('_', ' ')} {cosine:.2f} similar to {part!r}"
+            items.append(self._record_of(known, known.at(as_of))._replace(score=min(cosine, 1.0), why=why))
+        return items
 
     def recall(self, request: str, k: int = 5) -> list[Record]:
         """Return what a request refers to, in the writer's plain words.
@@ -688,55 +502,63 @@ class UserProfile(RecordMemory):
         return [item._replace(text=texts.get(item.number, item.text)) for item in found]
 
     def numbers(self) -> list[str]:
-        return list(self._graph.known)
+        return list(self.known)
 
     def record(self, number: str) -> Record:
-        sources = dict.fromkeys(tuple(row) for edge in self._graph.known[number] for row in edge.sources)
-        return self._record_of(number, self._graph.version(number), sources)
+        known = self.known[number]
+        sources = dict.fromkeys(source for one in known.versions for source in one.sources)
+        return self._record_of(known, known.now._replace(sources=tuple(sources)))
 
     def past(self, number: str) -> list[Record]:
-        return [self._record_of(number, was) for was in self._graph.nodes[number].get("past", ())]
+        return [self._record_of(self.known[number], was) for was in self.known[number].versions[:-1]]
 
     def record_at(self, number: str, time: int) -> Record | None:
-        was = self._record_of(number, self._graph.version(number, time))
+        was = self._record_of(self.known[number], self.known[number].at(time))
         return was.until(time) if was.recorded <= time else None
 
-    def _record_of(
-        self, number: str, was: Mapping[str, Any], sources: Iterable[Sequence[int]] | None = None, **found: Any
-    ) -> Record:
+    def _record_of(self, known: Known, was: Version) -> Record:
         """Make the record of a version of knowledge."""
-        subtype, recorded = self._graph.nodes[number]["subtype"], self._graph.known[number][0].valid_at
-        data = {"subtype": subtype} | {name: was[name] for name in ("alias", "description", "things", "steps")}
-        data["notes"] = tuple(was["notes"])
-        rows = was["sources"] if sources is None else sources
+        data = {
+            "subtype": known.subtype, "alias": was.alias, "description": was.description, "things": was.names,
+            "steps": was.steps, "notes": was.notes,
+        }  # fmt: skip
         return Record(
-            f"profile:{number}", "profile", subtype, was["text"], recorded=recorded, valid_from=was["since"],
-            ended=was["until"], data=data, sources=tuple(Source(*row) for row in rows), trust="user", **found,
+            f"profile:{known.id}", "profile", known.subtype, was.text(known.subtype), data=data, trust="user",
+            recorded=known.versions[0].since, valid_from=was.since, ended=was.until,
+            sources=tuple(itertools.starmap(Source, was.sources)),
         )  # fmt: skip
-
-    def _item(self, node: dict[str, Any], cosine: float, part: str, as_of: int | None) -> Record:
-        why = f"{node['subtype'].replace('_', ' ')} {cosine:.2f} similar to {part!r}"
-        was = self._graph.version(node["id"], as_of)
-        return self._record_of(node["id"], was, score=min(cosine, 1.0), why=why)
 
     # Keeping.
 
     def _state(self) -> tuple[Any, ...]:
-        return ({"embedder": self.embedder.name, **self._graph.state()},)
+        known = [vars(one) for one in self.known.values()]
+        return ({"embedder": self.embedder.name, "count": self._count, "known": known},)
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        self._graph = ProfileGraph.of_state(state)
+        check(list[Known], "state: known", state["known"])
+        known = {row["id"]: known_of(row) for row in state["known"]}
+        self._count = checked_number("state: count", state["count"], len(known))
+        self.known = known
         self._index()
 
     def fork(self) -> Self:
         other = super().fork()
-        other._graph, other._text_index, other.changed = self._graph.fork(), self._text_index.fork(), []
+        other.known = {id: dataclasses.replace(one, versions=list(one.versions)) for id, one in self.known.items()}
+        other._called = {name: dict(ids) for name, ids in self._called.items()}
+        other._text_index, other.changed = self._text_index.fork(), []
         return other
 
     def _index(self) -> None:
+        """Make anew what knowledge is found by."""
         self.changed = []
+        self._called: dict[tuple[str, str], dict[str, None]] = {}  # subtype and alias -> ids
         self._text_index = TextIndex(self.embedder)
-        self._text_index.add_many((int(number[1:]), self._graph.words_of(number)) for number in self._graph.known)
+        self._text_index.add_many((int(one.id[1:]), one.now.about) for one in self.known.values())
+        for one in self.known.values():
+            self._enter(one)
+
+    def _enter(self, known: Known) -> None:
+        self._called.setdefault((known.subtype, normal(known.now.alias)), {})[known.id] = None
 
     def told_by(self, selector: Selector, before: bool = True) -> dict[str, list[int]]:
         """Return ids of a note's knowledge, with the other notes of each.
@@ -748,17 +570,15 @@ class UserProfile(RecordMemory):
         if not (number := selector.number_in("notes")):
             return {}
         found = {}
-        for node in map(self._graph.nodes.__getitem__, self._graph.known):
-            told = dict.fromkeys(node.get("notes", ()))
-            if before:
-                told.update(dict.fromkeys(note for was in node.get("past", ()) for note in was["notes"]))
+        for known in self.known.values():
+            told = dict.fromkeys(note for one in known.versions if before or one is known.now for note in one.notes)
             if len(others := [note for note in told if str(note) != number]) < len(told):
-                found[node["id"]] = others
+                found[known.id] = others
         return found
 
     def is_known(self, knowledge: str) -> bool:
         """Return whether the user still refers to this knowledge."""
-        return self._graph.is_known(knowledge)
+        return self.known[knowledge].is_so()
 
     def read_again(self, said: Iterable[tuple[int, str, Mapping[str, int]]]) -> None:
         """Derive lost knowledge from notes, by rules; nothing is recorded.
@@ -774,28 +594,34 @@ class UserProfile(RecordMemory):
             made.update(number for _, number in self.changed)
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove an object, an episode, or all; then what hangs on nothing.
+        """Remove an object, an episode, or all.
 
-        Knowledge whose words name the object, or come from the episode, goes with all below it that nothing else holds.
+        Knowledge whose words name the object goes, and so does a version that names it or that an episode alone told.
         """
         self.embedder.clear()
-        before = (len(self._graph.nodes), len(self._graph.edges))
+        before = self.known
         if selector.everything or selector.is_user_of(self.scope):
             self._clear()
-        doomed = {
-            node["id"]
-            for node in self._graph.nodes.values()
-            if (selector.episode is not None and node.get("origin") == selector.episode)
-            or selector.is_entry("profile", node["id"])
-            or any(selector.in_text(text) for text in _texts(node))
-        } - {"u1"}
-        self._graph.remove(doomed, selector.episode, selector.in_text)
+        left = {}
+        for known in self.known.values():
+            if selector.is_entry("profile", known.id) or any(map(selector.in_text, _texts(known.now))):
+                continue
+            rows = [
+                one._replace(sources=tuple(s for s in one.sources if s[0] != selector.episode))
+                for one in known.versions
+            ]
+            versions = [one for one in rows if one.sources and not selector.in_text(" ".join(_texts(one)))]
+            if versions:
+                if versions[-1] is not rows[-1] and versions[-1].until == rows[-1].since:
+                    versions[-1] = versions[-1]._replace(until=None)  # what came after it was never said
+                left[known.id] = Known(known.id, known.subtype, versions)
+        self.known = left
         self._index()
-        return {"nodes": before[0] - len(self._graph.nodes), "edges": before[1] - len(self._graph.edges)}
+        counts = [sum(len(one.versions) for one in some.values()) for some in (before, left)]
+        return {"knowledge": len(before) - len(left), "versions": counts[0] - counts[1]}
 
 
-def _texts(node: Mapping[str, Any]) -> Iterable[str]:
-    for key in ("name", "alias", "description", "expression"):
-        if key in node:
-            yield node[key].replace("_", " ")
-    yield " ".join(node.get("args", ()))
+def _texts(version: Version) -> list[str]:
+    """List all that a version says."""
+    steps = [" ".join(step) for step in version.steps]
+    return [text.replace("_", " ") for text in (version.alias, version.description, *version.names, *steps)]

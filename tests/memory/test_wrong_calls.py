@@ -216,7 +216,6 @@ CALLS = [
     (UserProfile, "apply", {"event": {}}),
     (UserProfile, "restore", {"data": b""}),
     (profile, "retrieve", RETRIEVE | {"subtype": None}),
-    (profile, "edges", {"ended": True}),
     (KnowledgeGraph, None, {"scope": None, "rules": ()}),
     (KnowledgeGraph.from_bytes, None, {"data": b"", "scope": None}),
     (graph, "update", UPDATE),

@@ -47,7 +47,7 @@ _PREPOSITIONS = dict(
 _TABLE = """
     article: a an the some another this these those my our your one both all several many few only
     article: two three four five six seven eight nine ten eleven twelve
-    adverb: also now still currently just already again carefully anymore
+    adverb: here also now still currently just already again carefully anymore
     guess: if unless would should could may might must maybe perhaps probably possibly likely think believe guess want
     guess: need try trying will shall going please let used whether or apparently gone missing how why like almost
     guess: nearly hardly never usually often sometimes always rarely hopefully supposedly supposed allegedly reportedly
@@ -81,7 +81,7 @@ _TABLE = """
     verb: is are am be was were been see sees saw notice noticed spot spotted detect detected observe observed perceive
     verb: perceived put placed moved dropped released brought laid stored place move leave drop bring found find
     verb: stands lie lies sit sits rest rests hangs hang remains remain stays standing lying sitting resting hanging
-    verb: located seen kept parked positioned rolled fell slid landed ended no nothing there here i you we robot
+    verb: located seen kept parked positioned rolled fell slid landed ended no nothing there i you we robot
     verb: agent
 """
 _OF = {
@@ -113,6 +113,7 @@ _DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|la
 
 _WHERE = "|".join(sorted(_PREPOSITIONS, key=len, reverse=True))
 _PLACES = re.compile(rf"(?:\A| )((?:, )?(?:and )?)({_WHERE}) ")
+_BETWEEN = frozenset((",", "and", "but", "with"))
 _LISTED = re.compile(r"(?: (?:,|and|&))+ ")
 _SEE = r"(?:sees?|saw|notice[sd]?|spot(?:s|ted)?|detect(?:s|ed)?|observe[sd]?|finds?|found|perceived?)"
 _STAND = r"(?:stands?|lies?|sits?|rests?|hangs?|remains?|stays?)"
@@ -190,12 +191,16 @@ def _read_clauses(words: list[str], definite: bool) -> Reading | None:
         words: of the clauses.
         definite: whether the sentence has articles, so that places have one.
     """
-    ends = [i for i in range(1, len(words)) if words[i] in (",", "and", "but") and words[i - 1] != ","]
+    ends = [i for i in range(1, len(words)) if words[i] in _BETWEEN and words[i - 1] != ","]
     read: dict[int, Reading] = {}  # of the clauses that begin a sentence: where they end -> their reading
     for end in (*ends, len(words)):
         for start in (0, *(i for i in ends if i in read)):
             clause = words[start:end]
-            while clause[:1] and clause[0] in (",", "and", "but"):
+            if clause[:1] == ["with"] and not (
+                start and read[start].facts[:1] and read[start].facts[0][:2] == (AGENT, "at")
+            ):
+                continue  # only "I stand in a kitchen with a kettle on the stove" are two clauses
+            while clause and clause[0] in _BETWEEN:
                 clause = clause[1:]
             if clause and (last := _read_clause(clause, definite)) is not None:
                 before = read[start] if start else Reading()

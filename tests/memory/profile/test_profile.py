@@ -179,12 +179,8 @@ def test_updates():
     assert "egg" not in [
         node.get("name") for node in profile.nodes() if node["id"] in {e["target"] for e in profile.edges()}
     ]
-    ended = [edge for edge in profile.edges(ended=True) if edge["invalid_at"] is not None]
-    assert {(edge["relation"], edge["invalid_at"]) for edge in ended} == {
-        ("entails", 21),
-        ("target", 21),
-        ("before", 21),
-    }
+    (breakfast,) = (one for one in profile.records() if one.data["alias"] == "breakfast")
+    assert [(one.valid_from, one.ended) for one in profile.past(breakfast.number)] == [(2, 21)]
 
     profile.tell("Please add the honey to my breakfast.", episode=11, step=0, time=22)
     item = profile.retrieve("breakfast")[0]
@@ -253,13 +249,14 @@ def test_replay_state_and_forgetting(script, cut, data):
     gone = data.draw(st.integers(0, 8))
     profile.remove(Selector(episode=gone))
     assert all(gone != one.episode for query in QUERIES for item in profile.retrieve(query) for one in item.sources)
-    assert all([gone, 0] not in edge["sources"] for edge in profile.edges(ended=True))
+    told = [one for record in profile.records() for one in (record, *profile.past(record.number))]
+    assert all(source.episode != gone for one in told for source in one.sources)
     word = data.draw(st.sampled_from(["jug", "mug", "cup", "lamp", "bread", "plate", "couch"]))
     profile.remove(Selector(object=word))
     assert not re.search(rf"\b{word}\b", profile.state().decode().replace("_", " "))
     nodes = {node["id"] for node in profile.nodes()}
-    assert nodes == {"u1"} | {edge["target"] for edge in profile.edges(ended=True)}
-    assert {edge["source"] for edge in profile.edges(ended=True)} <= nodes
+    assert nodes == {"u1"} | {edge["target"] for edge in profile.edges()}
+    assert {edge["source"] for edge in profile.edges()} <= nodes
     profile.remove(Selector(user="ann"))
     assert len(profile.nodes()) == 1
     assert profile.retrieve("night drink") == []
