@@ -24,71 +24,44 @@ Numpy only.
 """
 
 from .async_memory import AsyncLifelongMemory
-from .bank import Experience, MemoryBank, key_actions, rationale_for
+from .bank import Experience, MemoryBank
 from .chat_writer import ChatWriter
-from .conflicts import Audit, ChatResolver, ConflictReview, audit
 from .embedders import Embedder, LexicalEmbedder, StaticEmbedder
-from .episodic import EpisodicMemory
-from .graph import ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
+from .graph import KnowledgeGraph, NewFact, NewNode, Scope, Triple
 from .images import Image
 from .lifelong import LifelongMemory
-from .notes import NoteMemory
 from .observation import Outcome
-from .profile import UserProfile
 from .receipts import WriteReceipt
 from .recollection import Recollection
 from .record import Record, Source
-from .relations import HOUSEHOLD, HOUSEHOLD_RELATIONS, HOUSEHOLD_RULES, Relation, Relations
-from .semantic import SemanticMemory
-from .spatial import Sighting, SpatialMemory
-from .store import MemoryModule, MemoryStore, Receipt, Selector
-from .temporal import TemporalMemory
+from .relations import HOUSEHOLD, Relation, Relations
+from .store import MemoryStore, Selector
 from .vectors import VectorIndex
-from .views import ViewMemory
 
 __all__ = [
     "HOUSEHOLD",
-    "HOUSEHOLD_RELATIONS",
-    "HOUSEHOLD_RULES",
     "AsyncLifelongMemory",
-    "Audit",
-    "ChatResolver",
     "ChatWriter",
-    "ConflictReview",
-    "ConflictRule",
     "Embedder",
-    "EpisodicMemory",
     "Experience",
     "Image",
     "KnowledgeGraph",
     "LexicalEmbedder",
     "LifelongMemory",
     "MemoryBank",
-    "MemoryModule",
     "MemoryStore",
     "NewFact",
     "NewNode",
-    "NoteMemory",
     "Outcome",
-    "Receipt",
     "Recollection",
     "Record",
     "Relation",
     "Relations",
     "Scope",
     "Selector",
-    "SemanticMemory",
-    "Sighting",
     "Source",
-    "SpatialMemory",
     "StaticEmbedder",
-    "TemporalMemory",
     "Triple",
-    "UserProfile",
     "VectorIndex",
-    "ViewMemory",
     "WriteReceipt",
-    "audit",
-    "key_actions",
-    "rationale_for",
 ]

@@ -39,7 +39,8 @@ import numpy as np
 
 from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.report import manifest, write_result
-from embodied_mem.memory import HOUSEHOLD, Relations, SpatialMemory
+from embodied_mem.memory import HOUSEHOLD, Relations
+from embodied_mem.memory.spatial import SpatialMemory
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLASSES = ("mug", "plate", "book", "bottle", "towel", "phone", "box", "spoon", "candle", "apple")

@@ -104,7 +104,7 @@ def threads_memory(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 def threads_graph(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Writers and readers of a graph: a snapshot never changes, a thing is in one place at a time."""
-    from embodied_mem.memory import HOUSEHOLD_RULES
+    from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
     graph = KnowledgeGraph(rules=HOUSEHOLD_RULES)
     clock = iter(range(1, 1 << 30))

@@ -11,7 +11,9 @@ from embodied_mem.agents.planner_critic.beliefs import WorkingMemory
 from embodied_mem.agents.planner_critic.chat import describe
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import LifelongMemory, SpatialMemory, TemporalMemory
+from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.spatial import SpatialMemory
+from embodied_mem.memory.temporal import TemporalMemory
 from embodied_mem.memory.trust import LEVELS, QUOTED, RANK, marked, unmarked
 from embodied_mem.worlds.alfworld.agent.rules import beliefs_of
 

@@ -7,7 +7,9 @@ import random
 
 import pytest
 
-from embodied_mem.memory import HOUSEHOLD_RULES, KnowledgeGraph, LifelongMemory, Triple, audit
+from embodied_mem.memory import KnowledgeGraph, LifelongMemory, Triple
+from embodied_mem.memory.conflicts import audit
+from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
 ROOM = "Looking quickly around you, you see a desk 1, and a shelf 1."
 

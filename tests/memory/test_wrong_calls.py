@@ -13,28 +13,27 @@ import pytest
 import embodied_mem.memory as memory
 from embodied_mem.errors import EmbodiedMemError
 from embodied_mem.memory import (
-    HOUSEHOLD_RULES,
-    ChatResolver,
     ChatWriter,
-    ConflictReview,
-    EpisodicMemory,
     KnowledgeGraph,
     LexicalEmbedder,
     LifelongMemory,
     MemoryBank,
     MemoryStore,
-    NoteMemory,
     Outcome,
     Scope,
     Selector,
-    SemanticMemory,
-    SpatialMemory,
-    TemporalMemory,
     Triple,
-    UserProfile,
-    ViewMemory,
 )
+from embodied_mem.memory.conflicts import ChatResolver, ConflictReview
+from embodied_mem.memory.episodic import EpisodicMemory
 from embodied_mem.memory.lifelong import replay
+from embodied_mem.memory.notes import NoteMemory
+from embodied_mem.memory.profile import UserProfile
+from embodied_mem.memory.relations import HOUSEHOLD_RULES
+from embodied_mem.memory.semantic import SemanticMemory
+from embodied_mem.memory.spatial import SpatialMemory
+from embodied_mem.memory.temporal import TemporalMemory
+from embodied_mem.memory.views import ViewMemory
 from embodied_mem.types import Episode, Step
 
 
@@ -263,8 +262,8 @@ CALLS = [
     ),
     (lambda: ConflictReview(graph(), len), "__call__", {"change": graph().update([])}),
     (lambda: memory.Experience(EPISODE, "so"), "render", {"max_actions": 3}),
-    (memory.rationale_for, None, {"episode": EPISODE}),
-    (memory.key_actions, None, {"episode": EPISODE}),
+    (memory.bank.rationale_for, None, {"episode": EPISODE}),
+    (memory.bank.key_actions, None, {"episode": EPISODE}),
 ]
 
 

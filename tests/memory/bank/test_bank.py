@@ -13,12 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import (
-    Experience,
-    LexicalEmbedder,
-    MemoryBank,
-    rationale_for,
-)
+from embodied_mem.memory import Experience, LexicalEmbedder, MemoryBank
+from embodied_mem.memory.bank import rationale_for
 from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
 

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from embodied_mem.agents.view import render_experiences
-from embodied_mem.memory import key_actions, rationale_for
-from embodied_mem.memory.bank import Experience
+from embodied_mem.memory.bank import Experience, key_actions, rationale_for
 from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
 

@@ -7,15 +7,9 @@ import threading
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import (
-    HOUSEHOLD_RULES,
-    ChatResolver,
-    ChatWriter,
-    ConflictReview,
-    KnowledgeGraph,
-    Triple,
-)
-from embodied_mem.memory.conflicts import Conflict
+from embodied_mem.memory import ChatWriter, KnowledgeGraph, Triple
+from embodied_mem.memory.conflicts import ChatResolver, Conflict, ConflictReview
+from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
 
 def kitchen() -> KnowledgeGraph:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from listed_graph import RELATIONS, Item, Model, check
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import HOUSEHOLD_RULES, ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
+from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode, Scope, Triple
+from embodied_mem.memory.graph import ConflictRule
+from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
 
 def check_khop(snapshot, model: Model, sources, hops, direction, relations, as_of) -> None:

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import HOUSEHOLD_RULES, ConflictRule, KnowledgeGraph, NewFact, NewNode, Scope, Triple
+from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode, Scope, Triple
 from embodied_mem.memory.conflicts import Contradiction, audit, plain_name
+from embodied_mem.memory.graph import ConflictRule
+from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
 triples = st.builds(
     Triple,

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import HOUSEHOLD_RULES, KnowledgeGraph, Triple
+from embodied_mem.memory import KnowledgeGraph, Triple
 from embodied_mem.memory.readers.reading import class_of
+from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
 names = st.sampled_from(
     ["home/mug 1", "home/mug 2", "home/desk_10", "home/red mug", "mug1", "12", "_1", " 7", "a/b/é 3", "agent", "x 1 2"]

@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import HOUSEHOLD, HOUSEHOLD_RELATIONS, KnowledgeGraph, Relation, Relations, Triple
+from embodied_mem.memory import HOUSEHOLD, KnowledgeGraph, Relation, Relations, Triple
+from embodied_mem.memory.relations import HOUSEHOLD_RELATIONS
 
 
 @pytest.mark.parametrize(

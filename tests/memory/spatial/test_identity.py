@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import LifelongMemory, Selector, SpatialMemory
+from embodied_mem.memory import LifelongMemory, Selector
 from embodied_mem.memory.entities import name_of, same_name, score
+from embodied_mem.memory.spatial import SpatialMemory
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from embodied_mem.memory import HOUSEHOLD, LifelongMemory, Relation, Relations, Selector, SpatialMemory
+from embodied_mem.memory import HOUSEHOLD, LifelongMemory, Relation, Relations, Selector
+from embodied_mem.memory.spatial import SpatialMemory
 
 SAID = {
     "in": ("mug", "inside", "X"), "on": ("mug", "onTopOf", "X"), "under": ("mug", "beneath", "X"),
