@@ -31,8 +31,7 @@ from .graph import KnowledgeGraph, NewFact, NewNode, Scope, Triple
 from .images import Image
 from .lifelong import LifelongMemory
 from .observation import Outcome
-from .receipts import WriteReceipt
-from .recollection import Recollection
+from .recollection import Recollection, WriteReceipt
 from .record import Record, Source
 from .relations import HOUSEHOLD, Relation, Relations
 from .store import MemoryStore, Selector

@@ -18,7 +18,7 @@ from .episodic import EpisodicMemory
 from .notes import NoteMemory
 from .profile import UserProfile
 from .record import Record
-from .relevance import SIMILAR, Asked, relevance
+from .search import SIMILAR, Asked, relevance
 from .semantic import SemanticMemory
 from .spatial import SpatialMemory
 from .temporal import TemporalMemory

@@ -17,9 +17,8 @@ import re
 from collections.abc import Set
 from typing import NamedTuple
 
-from .mentions import normal
 from .readers.reading import legible
-from .words import IRREGULAR, LIGHT, same_text, stem, words_of
+from .words import IRREGULAR, LIGHT, normal, same_text, stem, words_of
 
 _SENTENCE = re.compile(r"(?<=[.!?;]) |(?<=[。؟])")
 _CLAUSE = re.compile(

@@ -40,11 +40,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .graph import Snapshot
-from .mentions import spelling
 from .readers.reading import AGENT, PLACED, class_of
 from .relations import Relations
 from .spatial_index import HOLDS, SEPARATOR, STATE, SpatialIndex, joined, split
-from .words import stem
+from .words import spelling, stem
 
 THETA = 0.75
 """How similar two things must be at least to be one."""

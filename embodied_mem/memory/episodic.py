@@ -27,7 +27,7 @@ from .entries import Entry, EntryMemory, Support, check_fields, learning
 from .readers import Reader
 from .readers.reading import class_of, effects, refusals
 from .record import Record
-from .relevance import SIMILAR
+from .search import SIMILAR
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
 _MAX_ACTIONS = 24

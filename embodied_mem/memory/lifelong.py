@@ -64,17 +64,24 @@ from .events import LifelongEvent, Value, check
 from .export import exported, imported
 from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot, checked_scope
 from .locks import Locks
-from .mentions import normal
 from .notes import SEEN, TOLD, NoteMemory, new_labels
 from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
 from .parallel_calls import ParallelCalls
 from .profile import UserProfile
 from .readers import EVERYDAY, Reader
 from .readers.reading import Reading, ReadOnce, unread_lines
-from .receipts import ForgetReceipt, WriteReceipt
-from .recollection import EARLIER, Recollection, count_tokens, pack
+from .recollection import (
+    EARLIER,
+    ForgetReceipt,
+    Recent,
+    Recollection,
+    Reference,
+    References,
+    WriteReceipt,
+    count_tokens,
+    pack,
+)
 from .record import FIELDS, Record, RecordMemory, Source, module_and_number
-from .references import Recent, Reference, References
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
@@ -83,7 +90,7 @@ from .store import MemoryStore, RecordedModule, Selector
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
 from .views import ViewMemory, checked_clock, checked_pose
-from .words import content_words
+from .words import content_words, normal
 
 _DID = {"add": "stored", "repeat": "merged", "update": "merged", "end": "ended"}
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes", "views")

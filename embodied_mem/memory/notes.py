@@ -23,13 +23,11 @@ from .claims import Claim, claims_in, tells_nothing
 from .embedders import Embedder
 from .events import NotesEvent, Value, check
 from .graph import Scope
-from .mentions import normal
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
-from .relevance import relevance, squashed
-from .search import QueryEmbedder, TextIndex, WordIndex
+from .search import QueryEmbedder, TextIndex, WordIndex, relevance, squashed
 from .store import Selector
 from .trust import RANK, Trust, checked_trust, marked
-from .words import asks_when, content_words, tells_when, words_of
+from .words import asks_when, content_words, normal, tells_when, words_of
 
 TOLD, SEEN = "told", "seen"
 """Kinds of notes: what somebody said, and what the world answered."""

@@ -54,8 +54,7 @@ from .knowledge import (
     sentences_of,
 )
 from .record import Record, RecordMemory, Source
-from .relevance import SIMILAR
-from .search import QueryEmbedder, TextIndex
+from .search import SIMILAR, QueryEmbedder, TextIndex
 from .store import Selector
 from .trust import unmarked
 

@@ -1,22 +1,34 @@
-"""Results of retrieval: items with their sources, packed into a token budget, with reasons.
+"""What the calls of a memory give back: recollections, receipts; and what of it is told again.
 
-recollection = pack(items, budget_tokens=60)
-recollection.render()          # the texts, one a line
-recollection.explain()         # why each item was found, and what was left out for the budget
+    recollection = pack(items, budget_tokens=60)
+    recollection.render()          # the texts, one a line
+    recollection.explain()         # why each item was found, and what was left out for the budget
+
+    receipt = memory.tell("I don't like oat milk anymore, I prefer soy.")
+    receipt.notes[0].id                        # "notes:7": the text itself
+    [old.text for old in receipt.ended]        # ["I like oat milk. (no longer, since time 9)"]
+    print(receipt.render())
+
+An agent that reads what it recalls often hands it in again. Such a text is no news: it becomes a reference of the
+entry that it came from, never a copy, and never a way to be trusted more. A note has it among its own sources.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from .events import check
+from .observation import Status
 from .record import Record
-from .trust import QUOTED
+from .trust import QUOTED, Trust
+from .words import same_text
 
 EARLIER = " (earlier)"
 """Mark of what its speaker said something newer about."""
@@ -158,3 +170,142 @@ def pack(
         else:
             left += (item, None, 0) if rest == _SAID else (item, size, rest)
     return Recollection(query, tuple(chosen), used, budget_tokens, tuple(left), as_of)
+
+
+class ForgetReceipt(dict[str, int]):
+    """Counts of what `forget` removed, by module and kind.
+
+    Attributes:
+        removed: the entries that are gone.
+        similar: entries that are there and may name what was forgotten: in a form that rules do not decide, or, of a
+            user, as somebody of whom others speak. Delete those that are meant.
+    """
+
+    def __init__(self, counts: Mapping[str, int], removed: tuple[Record, ...], similar: tuple[Record, ...]):
+        super().__init__(counts)
+        self.removed, self.similar = removed, similar
+
+    def render(self) -> str:
+        """One line for each entry."""
+        rows = [("removed", one) for one in self.removed] + [("looks like it", one) for one in self.similar]
+        return "\n".join(f"{do} {one.id}: {one.text}" for do, one in rows) or "nothing was removed"
+
+
+@dataclasses.dataclass(frozen=True)
+class WriteReceipt:
+    """What one `tell` or `observe` changed.
+
+    Attributes:
+        stored: new entries, notes among them.
+        merged: entries that say the same already and have one more source, or another value of the same thing.
+        ended: entries that are no longer so.
+        refused: facts that were not believed, each with the reason; they are kept as notes.
+        outcome: of an action: as the world gave it, or "failure" if the text says so; else "unknown".
+    """
+
+    stored: tuple[Record, ...] = ()
+    merged: tuple[Record, ...] = ()
+    ended: tuple[Record, ...] = ()
+    outcome: Status = "unknown"
+    refused: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[Record, ...]:
+        """The texts that were kept as they are."""
+        return tuple(record for record in self.stored if record.module == "notes")
+
+    @property
+    def structured(self) -> tuple[Record, ...]:
+        """What rules or a model made of the text; none: it is a plain note."""
+        return tuple(record for record in self.stored + self.merged if record.module != "notes")
+
+    def joined(self, later: WriteReceipt) -> WriteReceipt:
+        """Join a later receipt to this one."""
+        both = (getattr(self, do) + getattr(later, do) for do in ("stored", "merged", "ended"))
+        stored, merged, ended = map(once_each, both)
+        return dataclasses.replace(self, stored=stored, merged=merged, ended=ended)
+
+    def render(self) -> str:
+        """One line for each entry."""
+        rows = [(do, record) for do in ("stored", "merged", "ended") for record in getattr(self, do)]
+        lines = [f"{do} {record.id}: {record.text}" for do, record in rows]
+        return "\n".join([*lines, *(f"refused: {text}" for text in self.refused)])
+
+
+def once_each(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Keep the last of each id, in the order of the first."""
+    return tuple({record.id: record for record in records}.values())
+
+
+_RECENT = 16
+_PASSING = "temporal"
+"""Its entries are folded away within a few steps, so what is told of them is kept as any other text."""
+
+
+class Reference(NamedTuple):
+    """When something was told again, and by whom."""
+
+    episode: int
+    step: int
+    time: int
+    trust: Trust
+
+
+class Recent:
+    """The texts that were recalled last, to know them when they come back; none of what was left out."""
+
+    def __init__(self) -> None:
+        self._given: collections.deque[tuple[Record, ...]] = collections.deque(maxlen=_RECENT)
+        self._forms: dict[str, Record] | None = None  # made when something is told
+
+    def add(self, found: Recollection) -> None:
+        self._given.append(found.items)
+        self._forms = None
+
+    def item_of(self, text: str) -> Record | None:
+        """What was recalled in these words, however they are written; None for any other text."""
+        if self._forms is None:
+            items = itertools.chain.from_iterable(self._given)
+            self._forms = {same_text(item.text): item for item in items if item.module != _PASSING}
+        return self._forms.get(same_text(text))
+
+    def clear(self) -> None:
+        self._given.clear()
+        self._forms = None
+
+
+class References:
+    """The references of all entries but notes."""
+
+    def __init__(self, rows: Mapping[str, list[Reference]] | None = None) -> None:
+        self._rows = {entry: list(its) for entry, its in (rows or {}).items()}
+
+    def add(self, entry: str, reference: Reference) -> None:
+        self._rows.setdefault(entry, []).append(reference)
+
+    def of(self, entry: str) -> tuple[Reference, ...]:
+        return tuple(self._rows.get(entry, ()))
+
+    def remove(self, episode: int | None, is_there: Callable[[str], bool]) -> int:
+        """Forget those of an episode and those of entries that are not there any more; how many."""
+        before = sum(map(len, self._rows.values()))
+        kept = {
+            entry: [row for row in rows if row.episode != episode]
+            for entry, rows in self._rows.items()
+            if is_there(entry)
+        }
+        self._rows = {entry: rows for entry, rows in kept.items() if rows}
+        return before - sum(map(len, self._rows.values()))
+
+    def fork(self) -> References:
+        return References(self._rows)
+
+    def rows(self) -> dict[str, list[list[Any]]]:
+        """For a state."""
+        return {entry: [list(row) for row in rows] for entry, rows in self._rows.items()}
+
+    @classmethod
+    def of_rows(cls, rows: Any) -> References:
+        """What `rows` gave. Raises InvalidInputError for anything else."""
+        check(dict[str, list[Reference]], "state: references", rows)
+        return cls({entry: [Reference(*row) for row in its] for entry, its in rows.items()})

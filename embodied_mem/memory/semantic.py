@@ -32,7 +32,7 @@ from .chat_writer import ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, check_fields, learning
 from .readers.reading import AGENT, Event, class_of, effects, refusals
 from .record import Record
-from .relevance import SIMILAR
+from .search import SIMILAR
 
 _FIELDS: dict[str, dict[str, type]] = {
     "found": {},

@@ -21,12 +21,12 @@ import numpy as np
 
 from ..errors import InvalidInputError
 from .graph import Applied, Change, Direction, KnowledgeGraph, NewFact, Scope, Snapshot
-from .mentions import forms, spelling
 from .paged_rows import PAGE, PagedRows, Words
 from .readers.reading import AGENT, ROOM, class_of
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .store import Selector
 from .vectors import Looks
+from .words import forms, spelling
 
 HOLDS = "holds"
 AT = "at"

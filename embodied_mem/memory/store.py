@@ -52,7 +52,7 @@ from ..errors import InvalidInputError, StorageError
 from ..forks import forking_lock
 from .arguments import check_depth, checked_call, checked_flag, checked_number, checked_text, shown
 from .graph import Scope, checked_scope, scope_from_text, scope_text
-from .mentions import folded, looks_like, names, normal
+from .words import folded, looks_like, names, normal
 
 FILE_NAME = "memory.db"
 VECTORS_NAME = "vectors.bin"

@@ -19,7 +19,7 @@ import numpy as np
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.command import run
 from embodied_mem.memory.embedders import DIMENSION, START, TABLE
-from embodied_mem.memory.mentions import normal
+from embodied_mem.memory.words import normal
 
 WEIGHTS = "wordllama/weights/l2_supercat_256.safetensors"
 TOKENIZER = "wordllama/tokenizers/l2_supercat_tokenizer_config.json"

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.memory import LifelongMemory, Selector
-from embodied_mem.memory.mentions import forms, normal
+from embodied_mem.memory.words import forms, normal
 
 UNICODE_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 CASES = (str, str.lower, str.upper, str.title, str.casefold)

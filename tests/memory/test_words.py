@@ -7,8 +7,7 @@ import itertools
 import pytest
 
 from embodied_mem.memory import LexicalEmbedder, LifelongMemory
-from embodied_mem.memory.dates import date_words
-from embodied_mem.memory.words import content_words, same_text, words_of
+from embodied_mem.memory.words import content_words, date_words, same_text, words_of
 
 SIGNS = [
     ("I like 🍕", "🍕"), ("She sent 👍🏽", "👍"), ("We saw 🇩🇪!", "🇩🇪"), ("Door code ★★☆", "★"), ("It costs 3 €", "€"),

@@ -17,8 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..mentions import called_by_name, normal, singular
-from ..words import IRREGULAR
+from ..words import IRREGULAR, called_by_name, normal, singular
 from .reading import AGENT, NOT, ROOM, SENTENCE_END, Reader, Reading, legible, says_failure
 
 Fact = tuple[str, str, str]
