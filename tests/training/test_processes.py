@@ -30,7 +30,6 @@ from embodied_mem.training.loop import read_metrics
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("small_pod_run.py")
 # jax's transport greets with one line per device. Its threads write them in pieces, so lines run into each other.
 GLOO = re.compile(r"\[Gloo\] Rank | is connected to | peer ranks\. |Expected number of connected peer ranks is : ")
@@ -128,7 +127,7 @@ def test_the_pods_configuration_runs_on_eight_simulated_devices(one):
         assert all(m["tokens_per_s"] > 0 and m["grad_norm"] > 0 for m in metrics)
 
 
-def test_two_processes_lose_one_and_end_with_the_numbers_of_one_and_the_run_is_scored_and_exported(one):
+def test_two_processes_lose_one_and_end_with_the_numbers_of_one_and_the_run_is_exported(one):
     folder = one[0].with_name("two")
     first, second = start(folder, 2)
     deadline = time.monotonic() + 600
@@ -157,18 +156,8 @@ def test_two_processes_lose_one_and_end_with_the_numbers_of_one_and_the_run_is_s
     for name in ("success", "steps", "tokens_per_step"):
         assert got["deliveries"]["compiled"][name] == expected["deliveries"]["compiled"][name]
 
-    # That very run, scored on another mesh; its adapters in PEFT's folder.
-    scored = folder.with_name("scored.json")
-    command = [
-        sys.executable, str(ROOT / "experiments/evaluate.py"), "--config=alfworld", "--weights", folder / "weights",
-        "--mesh.data", "1", "--mesh.fsdp", "4", "--mesh.tensor", "2", "--result", scored,
-    ]  # fmt: skip
-    subprocess.run(command, env=on_devices(folder, 8), check=True, capture_output=True, timeout=600, cwd=folder.parent)
-    row = json.loads(scored.read_text())["deliveries"]["compiled"]
-    for name in ("success", "steps", "tokens_per_step"):
-        assert row[name] == expected["deliveries"]["compiled"][name]
     trained = load_bundle(folder / "weights").model.decoder
-    save_peft(trained, folder / "adapter")  # its base sees, and it has no tower
+    save_peft(trained, folder / "adapter")  # PEFT's folder; its base sees, and it has no tower
     again = load_peft(load_qwen_vl(folder.parent / "weights" / "compiler"), folder / "adapter")
     came_back, adapters = (nnx.state(one, LoraParam) for one in (again, trained))
     jax.tree.map(np.testing.assert_array_equal, came_back, adapters)
