@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import string
 from typing import Any
 
-_ACTION = re.compile(r"<action>(.*?)</action>", re.DOTALL | re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 SYSTEM_PROMPT = "You act in a text world. End your answer with a line that is one of the commands possible now."
 
@@ -17,8 +19,10 @@ def command_of(reply: str) -> str:
     Thoughts (`<think>…</think>`, also unfinished ones) are left out.
     """
     text = _THOUGHT.sub("", reply)
-    if actions := _ACTION.findall(text):
-        return " ".join(actions[-1].split())
+    tags = text.translate(_LOWER)
+    end = tags.rfind("</action>")
+    if end >= 0 and (start := tags.rfind("<action>", 0, end)) >= 0:
+        return " ".join(text[start + len("<action>") : end].split())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
