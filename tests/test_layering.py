@@ -49,7 +49,7 @@ WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may impo
     (r".*", 3, "never"),
 ]
 SHARED_WORDING = f"{PACKAGE}.worlds.alfworld.wording"
-WORLDS_DOORS = {"serve/verl_agent": f"{PACKAGE}.worlds.alfworld.compat"}
+WORLDS_DOORS = dict.fromkeys(("serve/verl_agent", "serve/ragen"), f"{PACKAGE}.worlds.alfworld.compat")
 """Doors under the name of a world's own users: module -> what of the world it may import."""
 OTHER_PYTHON = (  # what simulators run: nothing of ours is there
     "simulator_program", "simulators/worker", "simulators/embodiedbench_program", "simulators/simulator_tools",

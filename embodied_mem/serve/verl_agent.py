@@ -72,7 +72,7 @@ class AlfworldEnvs:
     ):
         kwargs = dict(env_kwargs or {})
         split = "train" if is_train else kwargs.get("eval_dataset", "eval_in_distribution")
-        config = _read_config(alf_config_path)
+        config = read_config(alf_config_path)
         if "order" in kwargs:
             config["dataset"] = {**config.get("dataset", {}), "order": kwargs["order"]}
         games = get_environment(config["env"]["type"])(config, train_eval=split)
@@ -80,8 +80,8 @@ class AlfworldEnvs:
             raise InvalidInputError(f"env_num, group_n: expected at least 1 each, got {env_num} and {group_n}")
         self.num_processes, self.group_n = env_num * group_n, group_n
         common = os.path.commonpath(games.game_files) if len(games.game_files) > 1 else ""
-        listed = "\n".join(os.path.relpath(file, common or "/") for file in games.game_files)
-        self.games_hash = hashlib.sha256(listed.encode()).hexdigest()
+        listing = "\n".join(os.path.relpath(file, common or "/") for file in games.game_files)
+        self.games_hash = hashlib.sha256(listing.encode()).hexdigest()
         print(f"{len(games.game_files)} games of {split}, list {self.games_hash[:16]}", file=sys.stderr)
         self._env = games.init_env(self.num_processes, has_expert=False)
         self._env.seed([seed + i // group_n for i in range(self.num_processes)])
@@ -136,7 +136,8 @@ def build_alfworld_envs(
     return AlfworldEnvs(alf_config_path, seed, env_num, group_n, resources_per_worker, is_train, env_kwargs)
 
 
-def _read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read ALFWorld's configuration in YAML."""
     try:
         yaml: Any = importlib.import_module("yaml")
     except ImportError as error:

@@ -1,12 +1,13 @@
-"""verl-agent's `build_alfworld_envs`: what its manager calls, against an env of the compat class per process."""
+"""Doors for verl-agent and RAGEN: what their managers call, against an env of the compat class per process."""
 
 from __future__ import annotations
 
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.serve.ragen import AlfredEnvConfig, AlfredTXTEnv
 from embodied_mem.serve.verl_agent import build_alfworld_envs
-from embodied_mem.worlds.alfworld.compat import AlfredTWEnv
+from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv
 from embodied_mem.worlds.alfworld.generator import generate, write
 
 yaml = pytest.importorskip("yaml")
@@ -114,3 +115,41 @@ def test_what_cannot_be_played_is_refused(make, change, arguments, words):
 def test_a_missing_configuration_is_named(tmp_path):
     with pytest.raises(DataNotFoundError, match="missing"):
         build_alfworld_envs(str(tmp_path / "missing.yaml"), seed=0, env_num=1, group_n=1)
+
+
+@pytest.mark.parametrize("mode", ["train", "val", "test"])
+def test_ragen_plays_the_game_of_a_seed(config, tmp_path, mode):
+    path = tmp_path / "alfworld_config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    env = AlfredTXTEnv(AlfredEnvConfig(config_file=str(path)))
+    files = AlfredTWEnv(config).game_files
+    for seed in (2, 7):
+        text = env.reset(seed=seed, mode=mode)
+        assert env.current_game_file == files[seed % 5]
+        theirs = BatchEnv([files[seed % 5]], 1, LIMIT)
+        texts, infos = theirs.reset()
+        assert text == f"{texts[0]}\n\nAdmissible actions: [{', '.join(infos['admissible_commands'][0])}]"
+        for step in range(LIMIT):
+            action = "fly away" if step % 2 else env.available_actions[step]
+            text, reward, done, info = env.step(action)
+            texts, _, dones, infos = theirs.step([action])
+            assert text.startswith(texts[0])
+            assert env.render() == text
+            assert (reward, done) == (10.0 * infos["won"][0], dones[0])
+            assert info == {"action_is_effective": True, "action_is_valid": step % 2 == 0, "success": infos["won"][0]}
+        assert done
+    env.close()
+
+
+def test_ragen_refuses_what_it_cannot_play(config, tmp_path):
+    path = tmp_path / "alfworld_config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    settings = AlfredEnvConfig(config_file=str(path))
+    with pytest.raises(InvalidInputError, match="reset"):
+        AlfredTXTEnv(settings).step("look")
+    with pytest.raises(InvalidInputError, match="seed"):
+        AlfredTXTEnv(settings, mode="test").reset()
+    with pytest.raises(InvalidInputError, match="mode"):
+        AlfredTXTEnv(settings, mode="dev")
+    with pytest.raises(InvalidInputError, match="render_mode"):
+        AlfredTXTEnv(AlfredEnvConfig(config_file=str(path), render_mode="rgb"))
