@@ -601,10 +601,10 @@ def eb_habitat_relations(data: Data) -> str:
 AFTER = "first reading, after the misses were read (no blind number)"
 
 
-def locomo(data: Data) -> str:
-    """Show LoCoMo's contenders over all questions, and three of them by kind of question."""
-    lines = load("locomo", "benchmark").table(data).split("\n")
-    few = re.compile(r"\| (?:multi-hop|temporal|open-domain|single-hop) \| \d+ \| (?:embedder|fusion|langmem) ")
+def dialogues(data: Data) -> str:
+    """Show contenders over all questions of dialogues, and three of them by kind of question."""
+    lines = load(data["world"], "benchmark").table(data).split("\n")
+    few = re.compile(r"\| (?!all )[\w -]+ \| \d+ \| (?:embedder|fusion|langmem) ")
     return "\n".join(line for line in lines if not few.match(line)) + f"\n\n{source(data)}"
 
 
@@ -871,7 +871,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "eb_alfred_revisited": revisited("eb_alfred"),
     "eb_habitat_revisited": revisited("eb_habitat"),
     "eb_habitat_relations": eb_habitat_relations,
-    "locomo": locomo,
+    **dict.fromkeys(("locomo", "beam"), dialogues),
     "grpo_habits": grpo,
     "noisy_triples": noisy_triples,
     "online_bank": online_bank,

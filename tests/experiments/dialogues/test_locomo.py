@@ -8,10 +8,10 @@ import math
 
 import pytest
 
-from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
+from embodied_mem.errors import DataNotFoundError, GameFileError
 from embodied_mem.evaluation.evaluate import main
-from experiments.dialogues.benchmark import BENCHMARK, LocomoConfig, ndcg_at, recall_at
-from experiments.dialogues.dialogues import read_dialogues
+from experiments.dialogues.benchmark import BEAM, LOCOMO, DialoguesConfig, ndcg_at, recall_at
+from experiments.dialogues.dialogues import read_locomo
 
 SAID = [
     [("Ann", "Hello Bob!"), ("Bob", "Where did you go?"), ("Ann", "To the lighthouse, by bike."), ("Bob", "Nice!")],
@@ -42,7 +42,7 @@ def data(tmp_path):
 
 
 def test_dialogues_are_read(data):
-    (dialogue,) = read_dialogues(data)
+    (dialogue,) = read_locomo(data)
     assert [turn.id for turn in dialogue.turns] == [f"D{s}:{i}" for s in (1, 2) for i in (1, 2, 3, 4)]
     assert dialogue.turns[3][1:] == ("Bob", "1 May 2023", "Nice! [shows a picture: a red bike]")
     assert [(asked.category, set(asked.evidence)) for asked in dialogue.questions] == [
@@ -53,9 +53,9 @@ def test_dialogues_are_read(data):
     for text in ("{}", "[]", "[1]", "x", '[{"sample_id": "x", "qa": []}]'):
         data.write_text(text)
         with pytest.raises(GameFileError, match="expected LoCoMo"):
-            read_dialogues(data)
+            read_locomo(data)
     with pytest.raises(DataNotFoundError):
-        read_dialogues(data.parent / "none")
+        read_locomo(data.parent / "none")
 
 
 def test_measures():
@@ -69,20 +69,20 @@ def test_the_command_line_ends_with_recall(data, tmp_path, capsys):
     contenders = ["--contenders", "ours", "bm25", "embedder", "fusion"]
     report = main(["--config=locomo", "--data", str(data), *contenders, "--result", str(tmp_path / "r.json"), "--json"])
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert list(line["recall"]) == ["ours", "bm25", "embedder", "fusion", "mem0", "langmem"]
-    assert line["recall"]["mem0"] is line["recall"]["langmem"] is None
-    assert line["recall"]["ours"] == {"1": 0.6667, "5": 1.0, "10": 1.0}
-    assert all(set(row) == {"1", "5", "10"} for row in line["recall"].values() if row)
+    assert list(line["recall"]) == ["ours", "bm25", "embedder", "fusion", "minilm", "mem0", "langmem"]
+    assert line["recall"]["minilm"] is line["recall"]["mem0"] is line["recall"]["langmem"] is None
+    assert line["recall"]["ours"] == {"1": 0.6667, "5": 1.0, "10": 1.0, "20": 1.0}
+    assert all(set(row) == {"1", "5", "10", "20"} for row in line["recall"].values() if row)
     assert report["costs"]["ours"]["turns_kept"] == report["turns"] == 8  # one said three times, too
     assert json.loads((tmp_path / "r.json").read_text())["costs"] == line["costs"]
-    assert "8 of 8 turns are kept" in BENCHMARK.table(report)
+    assert "8 of 8 turns are kept" in LOCOMO.table(report)
 
 
 @pytest.mark.parametrize("name", ["mem0", "langmem"])
 def test_a_baseline_answers_or_is_left_out(data, name, capsys):
     """Eight turns, so that the first ten have all that is wanted."""
-    report = BENCHMARK.evaluate(LocomoConfig(str(data), ("embedder", name)))
-    recall = BENCHMARK.line(report)["recall"]
+    report = LOCOMO.evaluate(DialoguesConfig(str(data), ("embedder", name)))
+    recall = LOCOMO.line(report)["recall"]
     if importlib.util.find_spec(name) is None:
         assert recall[name] is None
         assert 'pip install -e ".[baselines]"' in capsys.readouterr().out
@@ -90,6 +90,10 @@ def test_a_baseline_answers_or_is_left_out(data, name, capsys):
         assert recall[name]["10"] == recall["embedder"]["10"] == 1
 
 
-def test_it_needs_its_data():
-    with pytest.raises(InvalidInputError, match="pass --data FILE"):
-        BENCHMARK.evaluate(LocomoConfig())
+def test_it_needs_its_data(monkeypatch, tmp_path):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+    for benchmark, name in ((LOCOMO, "locomo"), (BEAM, "beam")):
+        with pytest.raises(
+            DataNotFoundError, match=rf"expected its dialogues in \$EMBODIED_MEM_DATA/{name}, or --data"
+        ):
+            benchmark.evaluate(DialoguesConfig())
