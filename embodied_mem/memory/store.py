@@ -301,7 +301,7 @@ class Event(NamedTuple):
 
 
 _APPLICATION_ID = 0x454D454D  # "EMEM"
-_FILE_VERSION = 1
+_FILE_VERSION = 2
 _SCHEMA = (
     "CREATE TABLE about (scope TEXT, snapshot INTEGER, crc INTEGER)",
     "CREATE TABLE events (number INTEGER PRIMARY KEY, record BLOB)",
@@ -634,8 +634,8 @@ class EventStore:
         read_snapshot(path, self._scope)  # nothing is removed for a file that cannot be read
         with _storage_errors(self.path, "put a snapshot in the place of events"):
             connection.execute("PRAGMA cache_size=-65536")  # what is removed need not be written before it goes
-            connection.execute("BEGIN IMMEDIATE")
-            with connection:
+            with connection:  # which rolls back whatever happens, Ctrl-C too
+                connection.execute("BEGIN IMMEDIATE")
                 connection.execute("DELETE FROM events")  # without a condition all pages are overwritten
                 connection.execute("UPDATE about SET scope = ?, snapshot = ?, crc = ?", self._about(self.acknowledged))
             connection.execute("PRAGMA cache_size=-2000")
@@ -713,6 +713,7 @@ def _sync_in_background(store: weakref.ref[EventStore], stop: threading.Event) -
             return
         with contextlib.suppress(StorageError):  # the next event tells
             one.sync()
+        del one  # or the store would not be collected while this waits
 
 
 def _row(event: Event) -> tuple[int, bytes]:

@@ -194,10 +194,10 @@ def test_files_of_another_version_scope_or_module_are_refused(tmp_path):
     data = snapshot.read_bytes()
     with contextlib.closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         connection.execute("PRAGMA user_version=7")
-    with pytest.raises(StorageError, match="expected format version 1, got 7"):
+    with pytest.raises(StorageError, match="expected format version 2, got 7"):
         open_notes(tmp_path, scope=Scope(user="ann"))
     with contextlib.closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
-        connection.execute("PRAGMA user_version=1")
+        connection.execute("PRAGMA user_version=2")
     newer = data[:-32].replace(b'"version":1', b'"version":7')
     for changed, message in (
         (newer + hashlib.sha256(newer).digest(), "expected .* version 1, got .* version 7"),
