@@ -356,8 +356,10 @@ def _fields(
         if type(text) is not str or not text.isascii():
             checked_text(where + path, text)
     for name, check_field, is_needed in rest:
-        if is_needed or name in row:
-            check_field(where, row.get(name))
+        if name in row:
+            check_field(where, row[name])
+        elif is_needed:
+            raise InvalidInputError(f"{where}{field}: expected {name}, got {shown(dict(row))}")
     if names and (unknown := row.keys() - names):
         raise InvalidInputError(f"{where}{field}: expected some of {', '.join(names)}, got {shown(min(unknown))}")
 

@@ -23,10 +23,10 @@ from .arguments import MAX_DEPTH, check_depth, shown
 from .events import check
 from .graph import bytes_of, rows_of
 from .notes import note_of
-from .profile import Known
+from .profile import KnownRow
 from .store import read_state, write_state
 
-_FORMAT, _VERSION = "embodied_mem.export", 1
+_FORMAT, _VERSION = "embodied_mem.export", 2
 _OWN = "lifelong"
 _STATE = "embodied_mem.lifelong_memory"
 _PARTS: dict[str, tuple[tuple[str, int], ...]] = {
@@ -36,7 +36,7 @@ _PARTS: dict[str, tuple[tuple[str, int], ...]] = {
 """Module -> its parts: names, and numbers in a row; 0 for a knowledge graph."""
 
 _ROWS: dict[tuple[str, str], type] = {
-    ("profile", "known"): Known, ("episodic", "entries"): entries.Entry,
+    ("profile", "known"): KnownRow, ("episodic", "entries"): entries.Entry,
     ("semantic", "entries"): entries.Entry, ("temporal", "entries"): temporal.Entry,
 }  # fmt: skip
 

@@ -142,8 +142,8 @@ class Knowledge:
 
 def knowledge_of(row: Mapping[str, Any]) -> Knowledge:
     """Make the knowledge of a row of an event."""
-    things = tuple(Thing(*one) for one in row["things"])
-    actions = tuple(Action(Thing(*thing), *rest) for thing, *rest in row["actions"])
+    things = tuple(Thing(*one) for one in row.get("things", ()))
+    actions = tuple(Action(Thing(*thing), *rest) for thing, *rest in row.get("actions", ()))
     return Knowledge(**{**row, "things": things, "actions": actions})
 
 

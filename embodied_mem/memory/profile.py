@@ -133,13 +133,72 @@ class Version(NamedTuple):
         return self.alias if told == self.alias else f"{self.alias}: {told}"
 
 
-@dataclasses.dataclass
-class Known:
-    """Knowledge under one id: its versions, oldest first."""
+class Saying(NamedTuple):
+    """One time that the user told knowledge, or, without knowledge, ended it.
+
+    Attributes:
+        source: [episode, step].
+        note: number of the note that holds it.
+        untold: whether that note tells it no more.
+    """
+
+    knowledge: Knowledge | None
+    source: tuple[int, int]
+    time: int
+    note: Count | None
+    untold: bool
+
+
+class KnownRow(TypedDict):
+    """Knowledge in a state."""
 
     id: str
-    subtype: str
-    versions: list[Version]
+    subtype: Literal["object_semantics", "user_pattern"]
+    said: list[Saying]
+
+
+class Known:
+    """Knowledge under one id: what was said of it, and the versions that this makes, oldest first."""
+
+    def __init__(self, id: str, subtype: str, said: Iterable[Saying] = ()):
+        self.id, self.subtype = id, subtype
+        self.said: list[Saying] = []
+        self.versions: list[Version] = []
+        for saying in said:
+            self.say(saying)
+
+    def fork(self) -> Known:
+        """Make an independent copy."""
+        other = Known(self.id, self.subtype)
+        other.said, other.versions = list(self.said), list(self.versions)
+        return other
+
+    def row(self) -> dict[str, Any]:
+        """Make the row of a state."""
+        said = [(first and dataclasses.asdict(first), *rest) for first, *rest in self.said]
+        return {"id": self.id, "subtype": self.subtype, "said": said}
+
+    def without(self, selector: Selector) -> Known:
+        """Make what is left where an episode is forgotten, and whatever names an object."""
+        return Known(self.id, self.subtype, [one for one in self.said if not _is_gone(one, selector)])
+
+    def say(self, saying: Saying) -> None:
+        """Change the versions by one saying; an end before anything was told is none."""
+        knowledge, source, time, note, untold = saying
+        if knowledge is None:
+            if not self.versions:
+                return
+            if self.now.until is None:
+                self.versions[-1] = self.now._replace(until=time)
+        else:
+            if self.versions:
+                self._tell(knowledge, source, time)
+            else:
+                self.versions.append(version_of(knowledge, source, time))
+            if note is not None:
+                notes = [number for number in self.now.notes if number != note]
+                self.versions[-1] = self.now._replace(notes=tuple(notes if untold else [*notes, note]))
+        self.said.append(saying)
 
     @property
     def now(self) -> Version:
@@ -157,7 +216,7 @@ class Known:
             return self.now.until is None
         return any(one.since <= time and (one.until is None or time < one.until) for one in self.versions)
 
-    def tell(self, said: Knowledge, source: tuple[int, int], time: int) -> None:
+    def _tell(self, said: Knowledge, source: tuple[int, int], time: int) -> None:
         """Make a version of what is said, if it is another one or the last one has ended."""
         was = self.now
         new = version_of(said, source, time)._replace(notes=was.notes)
@@ -174,15 +233,6 @@ class Known:
             sources = was.sources if source in was.sources else (*was.sources, source)
             self.versions[-1] = new._replace(since=was.since, sources=sources)
 
-    def end(self, time: int) -> None:
-        if self.now.until is None:
-            self.versions[-1] = self.now._replace(until=time)
-
-    def note(self, number: int, untold: bool) -> None:
-        """Add a note that tells it, or take one away."""
-        notes = [note for note in self.now.notes if note != number]
-        self.versions[-1] = self.now._replace(notes=tuple(notes if untold else [*notes, number]))
-
 
 def version_of(said: Knowledge, source: tuple[int, int], time: int) -> Version:
     """Make the first version of what is said."""
@@ -191,15 +241,12 @@ def version_of(said: Knowledge, source: tuple[int, int], time: int) -> Version:
 
 def known_of(row: Mapping[str, Any]) -> Known:
     """Make the knowledge of a row of a state."""
-    versions = []
-    for alias, description, things, actions, since, until, sources, notes in row["versions"]:
-        said = knowledge_of({"subtype": row["subtype"], "alias": alias, "description": description, "things": things,
-                             "actions": actions})  # fmt: skip
-        sources = tuple((episode, step) for episode, step in sources)
-        versions.append(Version(alias, description, said.things, said.actions, since, until, sources, tuple(notes)))
-    if not versions or not all(one.sources for one in versions):
-        raise InvalidInputError(f"state: known: expected versions with sources, got {shown(row)}")
-    return Known(row["id"], row["subtype"], versions)
+    said = (Saying(knowledge_of(first) if first else None, (source[0], source[1]), *rest)
+            for first, source, *rest in row["said"])  # fmt: skip
+    known = Known(row["id"], row["subtype"], said)
+    if not known.versions or not re.fullmatch("k[0-9]+", known.id):
+        raise InvalidInputError(f"state: known: expected an id and what was said, got {shown(row)}")
+    return known
 
 
 class UserProfile(RecordMemory):
@@ -362,20 +409,17 @@ class UserProfile(RecordMemory):
         for change in event["changes"]:
             target = change["target"]
             if change.get("ended"):
-                self.known[target].end(time)
+                self.known[target].say(Saying(None, source, time, None, False))
                 self.changed.append(("end", target))
                 continue
-            said = knowledge_of(change["knowledge"])
+            knowledge = knowledge_of(change["knowledge"])
             if target is None:
                 self._count += 1
-                known = Known(f"k{self._count}", said.subtype, [version_of(said, source, time)])
-                self.known[known.id] = known
+                known = self.known[f"k{self._count}"] = Known(f"k{self._count}", knowledge.subtype)
             else:
                 known = self.known[target]
                 self._called[known.subtype, normal(known.now.alias)].pop(target)
-                known.tell(said, source, time)
-            if (note := event.get("note")) is not None:
-                known.note(note, untold=change.get("untold", False))
+            known.say(Saying(knowledge, source, time, event.get("note"), change.get("untold", False)))
             self._enter(known)
             self._text_index.add(int(known.id[1:]), known.now.about)
             self.changed.append(("add" if target is None else "update", known.id))
@@ -530,19 +574,20 @@ class UserProfile(RecordMemory):
     # Keeping.
 
     def _state(self) -> tuple[Any, ...]:
-        known = [vars(one) for one in self.known.values()]
+        known = [one.row() for one in self.known.values()]
         return ({"embedder": self.embedder.name, "count": self._count, "known": known},)
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        check(list[Known], "state: known", state["known"])
+        check(list[KnownRow], "state: known", state.get("known"))
         known = {row["id"]: known_of(row) for row in state["known"]}
-        self._count = checked_number("state: count", state["count"], len(known))
-        self.known = known
+        least = max((int(id[1:]) for id in known), default=0)
+        count = checked_number("state: count", state.get("count"), least)
+        self.known, self._count = known, count
         self._index()
 
     def fork(self) -> Self:
         other = super().fork()
-        other.known = {id: dataclasses.replace(one, versions=list(one.versions)) for id, one in self.known.items()}
+        other.known = {id: one.fork() for id, one in self.known.items()}
         other._called = {name: dict(ids) for name, ids in self._called.items()}
         other._text_index, other.changed = self._text_index.fork(), []
         return other
@@ -595,7 +640,8 @@ class UserProfile(RecordMemory):
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove an object, an episode, or all.
 
-        Knowledge whose words name the object goes, and so does a version that names it or that an episode alone told.
+        Knowledge whose words name the object goes, and so does what was said of it or in an episode; versions are made
+        anew of what is left.
         """
         self.embedder.clear()
         before = self.known
@@ -605,19 +651,21 @@ class UserProfile(RecordMemory):
         for known in self.known.values():
             if selector.is_entry("profile", known.id) or any(map(selector.in_text, _texts(known.now))):
                 continue
-            rows = [
-                one._replace(sources=tuple(s for s in one.sources if s[0] != selector.episode))
-                for one in known.versions
-            ]
-            versions = [one for one in rows if one.sources and not selector.in_text(" ".join(_texts(one)))]
-            if versions:
-                if versions[-1] is not rows[-1] and versions[-1].until == rows[-1].since:
-                    versions[-1] = versions[-1]._replace(until=None)  # what came after it was never said
-                left[known.id] = Known(known.id, known.subtype, versions)
+            rest = known.without(selector)
+            if rest.versions:
+                left[known.id] = rest
         self.known = left
         self._index()
         counts = [sum(len(one.versions) for one in some.values()) for some in (before, left)]
         return {"knowledge": len(before) - len(left), "versions": counts[0] - counts[1]}
+
+
+def _is_gone(saying: Saying, selector: Selector) -> bool:
+    if saying.knowledge is None:
+        return False
+    if saying.source[0] == selector.episode:
+        return True
+    return selector.in_text(" ".join(_texts(version_of(saying.knowledge, saying.source, saying.time))))
 
 
 def _texts(version: Version) -> list[str]:

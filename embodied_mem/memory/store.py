@@ -301,7 +301,7 @@ class Event(NamedTuple):
 
 
 _APPLICATION_ID = 0x454D454D  # "EMEM"
-_FILE_VERSION = 1
+_FILE_VERSION = 2
 _SCHEMA = (
     "CREATE TABLE about (scope TEXT, snapshot INTEGER, crc INTEGER)",
     "CREATE TABLE events (number INTEGER PRIMARY KEY, record BLOB)",
@@ -312,6 +312,7 @@ _RECORD_MAGIC = b"\xff\xfeEVENT\xfd"  # no text in UTF-8 has it
 _RECORD_HEAD = struct.Struct("<8sQQIII")  # magic, number, `_Head.acknowledged`, kind, CRC of the payload, CRC before it
 _MAX_PAYLOAD_BYTES = 1 << 28
 _WAL_HEAD, _WAL_FRAME_HEAD = 32, 24  # bytes
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeError)  # a message that quotes damaged bytes cannot be decoded
 _BUSY_S = 10.0
 _INTERVAL_S = 0.1
 _MARK = re.compile(rb"[0-9]{1,20} ([0-9]{1,20}) ([0-9a-f]{8}) *\n")
@@ -339,7 +340,7 @@ def _storage_errors(path: pathlib.Path, what: str) -> Iterator[None]:
         yield
     except StorageError:
         raise
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, *_SQLITE_ERRORS) as error:
         raise StorageError(f"{path}: cannot {what}: {_description(error)}") from error
 
 
@@ -382,7 +383,7 @@ class EventStore:
         _stores.add(self)
         try:
             self._open(repair)
-        except sqlite3.Error as error:
+        except _SQLITE_ERRORS as error:
             self._release()
             raise StorageError(f"{self.path}: cannot open: {_description(error)}") from error
         except BaseException:
@@ -455,7 +456,7 @@ class EventStore:
         sync_folder(self._folder)
         try:
             self._empty_wal()  # what a killed writer left is acknowledged from now on, and what it forgot is gone
-        except (sqlite3.Error, StorageError):
+        except (*_SQLITE_ERRORS, StorageError):
             self.is_clean = False
 
     def _begin(self, repair: bool) -> None:
@@ -476,7 +477,7 @@ class EventStore:
     def _build(self, number: int, events: Sequence[Event]) -> None:
         """Write the file anew, whole or not at all; the old WAL goes before."""
         if self._wal.exists():
-            with contextlib.suppress(sqlite3.Error), contextlib.closing(self._connect()) as connection:
+            with contextlib.suppress(*_SQLITE_ERRORS), contextlib.closing(self._connect()) as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for path in (self._wal, self._folder / f"{FILE_NAME}-shm"):
             path.unlink(missing_ok=True)
@@ -524,7 +525,7 @@ class EventStore:
                     events.append(event)
         except (_DamagedRecord, UnicodeDecodeError) as error:
             problem = str(error)
-        except sqlite3.Error as error:
+        except _SQLITE_ERRORS as error:
             if _is_of(error, _NO_DAMAGE):
                 raise
             problem = f"SQLite: {error}"
@@ -595,7 +596,7 @@ class EventStore:
         try:
             connection.execute("INSERT INTO events VALUES (?, ?)", _row(Event(number, kind, payload)))
             self.acknowledged = number
-        except sqlite3.Error as error:
+        except _SQLITE_ERRORS as error:
             problem = f"{self.path}: cannot write: {_description(error)}"
             if _is_of(error, ("IOERR_FSYNC",)):
                 self._refusal = f"{problem}; what is on the disk is not known: open the store again"
@@ -633,8 +634,8 @@ class EventStore:
         read_snapshot(path, self._scope)  # nothing is removed for a file that cannot be read
         with _storage_errors(self.path, "put a snapshot in the place of events"):
             connection.execute("PRAGMA cache_size=-65536")  # what is removed need not be written before it goes
-            connection.execute("BEGIN IMMEDIATE")
-            with connection:
+            with connection:  # which rolls back whatever happens, Ctrl-C too
+                connection.execute("BEGIN IMMEDIATE")
                 connection.execute("DELETE FROM events")  # without a condition all pages are overwritten
                 connection.execute("UPDATE about SET scope = ?, snapshot = ?, crc = ?", self._about(self.acknowledged))
             connection.execute("PRAGMA cache_size=-2000")
@@ -664,7 +665,7 @@ class EventStore:
     def _release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*_SQLITE_ERRORS):
                 connection.close()  # empties and removes the WAL
         if self._lock_file >= 0:
             fcntl.flock(self._lock_file, fcntl.LOCK_UN)  # a child that was forked a moment ago may have a copy
@@ -712,6 +713,7 @@ def _sync_in_background(store: weakref.ref[EventStore], stop: threading.Event) -
             return
         with contextlib.suppress(StorageError):  # the next event tells
             one.sync()
+        del one  # or the store would not be collected while this waits
 
 
 def _row(event: Event) -> tuple[int, bytes]:
@@ -912,7 +914,7 @@ def _stored_scope(folder: pathlib.Path) -> Scope | None:
     try:
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{options}", uri=True)) as connection:
             return scope_from_text(connection.execute("SELECT scope FROM about").fetchone()[0])
-    except (sqlite3.Error, TypeError, InvalidInputError):
+    except (*_SQLITE_ERRORS, TypeError, InvalidInputError):
         return None
 
 

@@ -91,7 +91,7 @@ def line_of(lines: list[str], **wanted) -> int:
         ({"module": "notes", "field": "notes"}, "trust", "guest", "trust: expected one of"),
         ({"module": "notes", "field": "notes"}, "sources", [["x", 0, 0]], "sources: expected a whole number"),
         ({"module": "notes", "field": "notes"}, "mood", 1, "expected some of id, module"),
-        ({"module": "profile", "field": "known"}, "versions", [3], "versions: expected a list, got 3"),
+        ({"module": "profile", "field": "known"}, "said", [3], "said: expected a list, got 3"),
         ({"module": "semantic", "field": "entries"}, "created", None, "created: expected a whole number, got None"),
         ({"module": "episodic", "field": "entries"}, "support", {}, "support: expected a list"),
         ({"module": "temporal", "field": "entries"}, "done", [], "done: expected a mapping"),

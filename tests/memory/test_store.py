@@ -137,6 +137,23 @@ def test_damage_before_acknowledged_events_is_an_error_unless_repaired(tmp_path,
     store.close()
 
 
+@pytest.mark.parametrize("has_wal", [False, True])
+def test_a_schema_that_is_no_text_any_more_is_damage(tmp_path, has_wal):
+    """SQLite quotes the damaged statement in its message, which is no UTF-8 then."""
+    folder = killed(tmp_path / "straight", tmp_path / "killed")
+    open_notes(folder)[0].close()
+    path = folder / "memory.db"
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE events", b"CREATE TA\xc2LE events"))
+    if has_wal:
+        (folder / "memory.db-wal").write_bytes(b"\x00" * 32)
+    for options in ({"read_only": True}, {}):
+        with pytest.raises(StorageError, match="damaged"):
+            open_notes(folder, **options)
+    store, _ = open_notes(folder, repair=True)
+    store.record("notes", {"text": "more"})
+    store.close()
+
+
 def test_every_flipped_bit_of_the_file_is_told_or_changes_nothing(tmp_path):
     """In a folder that was closed, and in one whose writer was killed; who is refused changes nothing either."""
     rng = random.Random(0)
@@ -177,10 +194,10 @@ def test_files_of_another_version_scope_or_module_are_refused(tmp_path):
     data = snapshot.read_bytes()
     with contextlib.closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         connection.execute("PRAGMA user_version=7")
-    with pytest.raises(StorageError, match="expected format version 1, got 7"):
+    with pytest.raises(StorageError, match="expected format version 2, got 7"):
         open_notes(tmp_path, scope=Scope(user="ann"))
     with contextlib.closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
-        connection.execute("PRAGMA user_version=1")
+        connection.execute("PRAGMA user_version=2")
     newer = data[:-32].replace(b'"version":1', b'"version":7')
     for changed, message in (
         (newer + hashlib.sha256(newer).digest(), "expected .* version 1, got .* version 7"),

@@ -81,7 +81,7 @@ _TABLE = """
     verb: perceived put placed moved dropped released brought laid stored place move leave drop bring found find
     verb: stands lie lies sit sits rest rests hangs hang remains remain stays standing lying sitting resting hanging
     verb: located seen kept parked positioned rolled fell slid landed ended no nothing there i you we robot
-    verb: agent
+    verb: agent contains contain holds
 """
 _OF = {
     kind: frozenset(" ".join(words for name, words in rows if name == kind).split())
@@ -112,6 +112,7 @@ _DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|la
 
 _WHERE = "|".join(sorted(_PREPOSITIONS, key=len, reverse=True))
 _PLACES = re.compile(rf"(?:\A| )((?:, )?(?:and )?)({_WHERE}) ")
+_DOWN = re.compile(r" down(?= (?:on|onto|in|into|at|by|beside|next) )")
 _BETWEEN = frozenset((",", "and", "but", "with"))
 _LISTED = re.compile(r"(?: (?:,|and|&))+ ")
 _SEE = r"(?:sees?|saw|notice[sd]?|spot(?:s|ted)?|detect(?:s|ed)?|observe[sd]?|finds?|found|perceived?)"
@@ -302,7 +303,7 @@ def _read_carried(found: re.Match[str], definite: bool) -> Reading | None:
 
 def _read_put(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "I put the cup in the sink", "I dropped the cup"."""
-    located = _located(found["parts"], definite)
+    located = _located(_DOWN.sub("", found["parts"], count=1), definite)
     if located is None:
         return None
     return Reading(tuple(located[1])) if located[1] else _denied([(AGENT, "holds", thing) for thing in located[0]])

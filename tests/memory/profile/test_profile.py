@@ -272,3 +272,42 @@ def test_bad_arguments():
         profile.retrieve("x", subtype="mood")
     with pytest.raises(InvalidInputError, match="expected the scope"):
         UserProfile(Scope(user="bob")).restore(profile.state())
+
+
+@pytest.mark.parametrize(
+    ("gone", "left", "words"),
+    [
+        (0, ["honey"], ["jug", "cup", "bedroom"]),
+        (1, ["jug", "bedroom", "milk"], ["honey"]),
+        (2, ["jug", "honey"], ["milk"]),
+    ],
+)
+def test_words_said_in_a_forgotten_episode_alone_are_nowhere(gone, left, words):
+    """What later sentences built on it is made anew without it."""
+    profile = told(texts=[TOLD[0], "Please add the honey to my night drink.", "Please add the milk to my night drink."])
+    profile.remove(Selector(episode=gone))
+    text = profile.state().decode()
+    assert [word for word in left if word not in text] == []
+    assert [word for word in words if word in text] == []
+    again = UserProfile()
+    again.restore(profile.state())
+    assert again.state() == profile.state()
+
+
+def test_the_version_before_a_forgotten_one_reaches_to_the_next():
+    colours = [f"My favourite cup is the {colour} one." for colour in ("green", "blue", "red")]
+    profile = told(texts=colours)
+    profile.remove(Selector(episode=1))
+    known = next(iter(profile.known.values()))
+    assert [(version.since, version.until) for version in known.versions] == [(0, 2), (2, None)]
+    assert "blue" not in profile.state().decode()
+
+
+def test_a_state_that_is_refused_changes_nothing():
+    profile = told()
+    before = profile.state()
+    for old, new in ((b'"id":"k1"', b'"id":"kx"'), (b'"count":5', b'"count":2'), (b'"known":', b'"nodes":')):
+        assert old in before
+        with pytest.raises(InvalidInputError):
+            profile.restore(before.replace(old, new))
+        assert profile.state() == before

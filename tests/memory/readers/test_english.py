@@ -9,6 +9,7 @@ import pytest
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.readers import ENGLISH, EVERYDAY, HOUSEHOLD, FirstOf, Reader, Reading
+from embodied_mem.memory.readers.english import read_english
 from embodied_mem.worlds.alfworld.generator import generate
 
 THINGS = ("red mug", "kettle", "cup of tea", "bread knife", "cutting board", "sponge 2", "jar", "lemon")
@@ -96,6 +97,19 @@ def test_lists_and_chains_against_what_they_were_written_from():
 def test_what_things_are_and_what_was_done(text, facts):
     reading = ENGLISH.read(text)
     assert (list(reading.facts), reading.understood) == (facts, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("The box contains rings and the lamp is off.", {("rings", "in", "box"), ("lamp", "is", "off")}),
+        ("Gripper holds mug 1, fridge 1 is open.", {("gripper", "holds", "mug 1"), ("fridge 1", "is", "open")}),
+        ("Found box 2 holds rings.", set()),
+        ("I put the cup down on the table.", {("cup", "on", "table")}),
+    ],
+)
+def test_a_verb_is_no_part_of_a_name(text, facts):
+    assert set(read_english(text).facts) == facts
 
 
 @pytest.mark.parametrize("text", ["There is nothing in the oven.", "The oven is empty.", "The oven contains nothing"])
