@@ -37,8 +37,8 @@ from .dialogues import Dialogue, read_beam, read_locomo
 if TYPE_CHECKING:
     from embodied_mem.evaluation.command import Models
 
-ASKED = {1: 10, 5: 10, 10: 10, 20: 20}
-"""Depth of a recall -> for how many turns it is asked."""
+DEPTHS = {1: 10, 5: 10, 10: 10, 20: 20}
+"""Depth of a recall -> number of turns that a contender is asked for."""
 _K = 10
 """Of NDCG, of a row's progress and of the time of a query."""
 _PEER = "bm25"
@@ -96,25 +96,25 @@ class DialoguesBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """As `Benchmark.table`: all questions, then each kind; then the same as differences to BM25."""
-        found, differences = _rows(report), against(report)
-        kinds, names = sorted({kind for _, kind in found}), dict.fromkeys(name for name, _ in found)
-        measures = next((list(rows[0].more) for rows in found.values()), [])
+        """As `Benchmark.table`: all questions, then each kind; then differences to BM25."""
+        episodes, differences = _rows(report), against(report)
+        kinds, names = sorted({kind for _, kind in episodes}), dict.fromkeys(name for name, _ in episodes)
+        measures = next((list(rows[0].more) for rows in episodes.values()), [])
         titles = ["NDCG@10" if measure == "ndcg" else measure.replace("_", "@") for measure in measures]
-        rows, compared = [], []
+        rows, pairs = [], []
         for kind, name in itertools.product(kinds, names):
-            asked = found[name, kind]
-            first = (kind or "all", str(len(asked)))
-            rows.append((*first, name, *(f"{100 * _mean(asked, measure):.1f}" for measure in measures)))
+            of_kind = episodes[name, kind]
+            first = (kind or "all", str(len(of_kind)))
+            rows.append((*first, name, *(f"{100 * _mean(of_kind, measure):.1f}" for measure in measures)))
             if ends := differences.get((name, kind)):
-                compared.append((*first, f"{name} - {_PEER}", *map(difference, ends.values())))
+                pairs.append((*first, f"{name} - {_PEER}", *map(difference, ends.values())))
         costs = [
             (name, f"{cost['bytes_per_turn']:.0f}", f"{cost['us_per_turn']:.0f}", f"{cost['us_per_query']:.0f}")
             for name, cost in report["costs"].items()
         ]
         kept = report["costs"].get("ours", {}).get("turns_kept")
         head = ("", "questions", "contender", *titles)
-        tables = [markdown(head, rows), markdown(head, compared)] if compared else [markdown(head, rows)]
+        tables = [markdown(head, rows), markdown(head, pairs)] if pairs else [markdown(head, rows)]
         tables.append(markdown(("contender", "bytes a turn", "us a turn", "us a query"), costs))
         if kept is not None:
             tables.append(f"{kept} of {report['turns']} turns are kept word by word.")
@@ -124,7 +124,7 @@ class DialoguesBenchmark:
         """As `Benchmark.line`: `recall` and `ndcg` by contender; None for one that is absent."""
         all_of = {name: rows for (name, kind), rows in _rows(report).items() if not kind}
         absent = dict.fromkeys(CONTENDERS)
-        recall = {name: {str(k): _mean(rows, f"recall_{k}") for k in ASKED} for name, rows in all_of.items()}
+        recall = {name: {str(k): _mean(rows, f"recall_{k}") for k in DEPTHS} for name, rows in all_of.items()}
         differences = {name: ends for (name, kind), ends in against(report).items() if not kind}
         return {
             "recall": absent | recall,
@@ -162,8 +162,8 @@ def _scored(name: str, dialogues: Sequence[Dialogue]) -> tuple[list[EpisodeResul
             found = {_K: contender.ask(question.text, _K)}
             asked_s = time.process_time() - start
             ask_s += asked_s
-            found |= {k: contender.ask(question.text, k) for k in {*ASKED.values()} - {_K}}
-            more = {f"recall_{k}": recall_at(found[asked], question.evidence, k) for k, asked in ASKED.items()}
+            found |= {k: contender.ask(question.text, k) for k in {*DEPTHS.values()} - {_K}}
+            more = {f"recall_{k}": recall_at(found[depth], question.evidence, k) for k, depth in DEPTHS.items()}
             more["ndcg"] = ndcg_at(found[_K], question.evidence, _K)
             more = {measure: round(value, 4) for measure, value in more.items()}
             best = more[f"recall_{_K}"]
@@ -181,17 +181,17 @@ def _scored(name: str, dialogues: Sequence[Dialogue]) -> tuple[list[EpisodeResul
 
 
 def against(report: Mapping[str, Any]) -> dict[_Key, dict[str, tuple[float, float, float]]]:
-    """Return the paired differences to BM25, (mean, low, high) of each measure; empty without it.
+    """Return paired differences to BM25: (mean, low, high) of each measure.
 
-    What a difference counts is dialogues: the questions of one are averaged first.
+    What a difference counts is dialogues: the questions of one are averaged first. Without BM25 there are none.
     """
-    found = _rows(report)
+    episodes = _rows(report)
     return {
         (name, kind): {
-            m: paired_difference(_by_dialogue(rows, m), _by_dialogue(found[_PEER, kind], m)) for m in rows[0].more
+            m: paired_difference(_by_dialogue(rows, m), _by_dialogue(episodes[_PEER, kind], m)) for m in rows[0].more
         }
-        for (name, kind), rows in found.items()
-        if name != _PEER and (_PEER, kind) in found
+        for (name, kind), rows in episodes.items()
+        if name != _PEER and (_PEER, kind) in episodes
     }
 
 

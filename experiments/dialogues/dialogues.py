@@ -67,7 +67,9 @@ class Dialogue(NamedTuple):
 
 
 def read_locomo(path: pathlib.Path) -> list[Dialogue]:
-    """Return the dialogues of a file, which may be packed (.gz, .xz), or of the first JSON file in a folder.
+    """Return the dialogues of a file, packed (.gz, .xz) or not.
+
+    Of a folder it is the first JSON file.
 
     Raises:
         DataNotFoundError: there is no such file.
@@ -108,40 +110,42 @@ def _text(said: Mapping[str, str]) -> str:
 
 
 def read_beam(path: pathlib.Path) -> list[Dialogue]:
-    """Return the dialogues of an archive (.tar, .tar.gz, .tar.xz), or of a folder: of its archives, else of its files.
+    """Return the dialogues of an archive (.tar, .tar.gz, .tar.xz) or folder.
+
+    Of a folder these are the dialogues in its archives, or without any, in its files.
 
     Raises:
         DataNotFoundError: there is no such file, or no dialogue in it.
         GameFileError: a file holds something else.
     """
     files = _beam_files(path)
-    asked = sorted((name for name in files if name.name == _ASKED), key=lambda name: (len(str(name)), name))
-    if not asked:
-        raise DataNotFoundError(f"{path}: expected BEAM's chats/TIER/NUMBER/probing_questions/{_ASKED}, got none")
+    names = sorted((name for name in files if name.name == _QUESTIONS), key=lambda name: (len(str(name)), name))
+    if not names:
+        raise DataNotFoundError(f"{path}: expected BEAM's chats/TIER/NUMBER/probing_questions/{_QUESTIONS}, got none")
     dialogues = []
-    for name in asked:
+    for name in names:
         folder = name.parent.parent
-        said = next((folder / chat for chat in _CHATS if folder / chat in files), folder / _CHATS[-1])
+        chat = next((folder / chat for chat in _CHATS if folder / chat in files), folder / _CHATS[-1])
         try:
-            dialogue = _beam_dialogue("/".join(folder.parts[-2:]), json.loads(files[said]), json.loads(files[name]))
+            dialogue = _beam_dialogue("/".join(folder.parts[-2:]), json.loads(files[chat]), json.loads(files[name]))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise GameFileError(
-                f"{path}: {folder}: expected {said.name} with batches of turns and {_ASKED} by kind, got {error!r}"
+                f"{path}: {folder}: expected {chat.name} with batches of turns and {_QUESTIONS} by kind, got {error!r}"
             ) from error
         dialogues.append(dialogue)
     return dialogues
 
 
-_ASKED = "probing_questions.json"
+_QUESTIONS = "probing_questions.json"
 _CHATS = ("chat_trunecated.json", "chat.json")
 """The first that is there is what the questions are about; published in this spelling."""
 
 
 def _beam_files(path: pathlib.Path) -> dict[pathlib.PurePath, bytes]:
-    """Read chats and questions, by their path."""
+    """Return chats and questions by their path."""
     if path.is_dir() and (archives := sorted(path.glob("*.tar*"))):
         return {name: content for archive in archives for name, content in _beam_files(archive).items()}
-    names = (_ASKED, *_CHATS)
+    names = (_QUESTIONS, *_CHATS)
     if path.is_dir():
         return {file: read_bytes(file) for name in names for file in path.absolute().rglob(name)}
     try:
@@ -152,20 +156,16 @@ def _beam_files(path: pathlib.Path) -> dict[pathlib.PurePath, bytes]:
         raise GameFileError(f"{path}: expected an archive of BEAM's files, got {error!r}") from error
 
 
-def _beam_dialogue(name: str, batches: list[Any], asked: Mapping[str, Any]) -> Dialogue:
-    turns = [
-        Turn(str(said["id"]), said["role"], said.get("time_anchor") or "", said["content"])
-        for batch in batches
-        for turn in batch["turns"]
-        for said in turn
-    ]
+def _beam_dialogue(name: str, batches: list[Any], kinds: Mapping[str, Any]) -> Dialogue:
+    messages = [message for batch in batches for turn in batch["turns"] for message in turn]
+    turns = [Turn(str(m["id"]), m["role"], m.get("time_anchor") or "", m["content"]) for m in messages]
     if not turns:
         raise ValueError("no turns")
-    known = {turn.id for turn in turns}
+    ids = {turn.id for turn in turns}
     questions = []
-    for kind, rows in asked.items():
+    for kind, rows in kinds.items():
         for row in rows:
-            if evidence := known.intersection(map(str, _numbers(row.get("source_chat_ids")))):
+            if evidence := ids.intersection(map(str, _numbers(row.get("source_chat_ids")))):
                 questions.append(Question(row["question"], kind.replace("_", " "), frozenset(evidence)))
     return Dialogue(name, tuple(turns), tuple(questions))
 
