@@ -25,7 +25,7 @@ PLACES = {
         "reflexion": "baselines.reflexion:Reflexion",
         "voyager": "baselines.voyager:Voyager",
     },
-    "worlds": {"locomo": "dialogues:LOCOMO", "beam": "dialogues:BEAM"},
+    "worlds": {"beam": "dialogues:BEAM", "locomo": "dialogues:LOCOMO", "robot_week": "dialogues:ROBOT_WEEK"},
     "eb_alfred": {
         "agent": "solvers.eb_alfred.agent:agent_parts",
         "tasks": "solvers.eb_alfred.text_adapter:EbAlfredTasks",

@@ -17,7 +17,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from embodied_mem.envs.checks import checked_finite
+from embodied_mem.envs.checks import checked_finite, checked_seed
 from embodied_mem.envs.vector_env import Answers, NativeVectorEnv, Reset, Texts, make
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.registry import card, load, names
@@ -36,7 +36,7 @@ def _make(world: str, num_envs: int, render_mode: str | None, options: dict[str,
         raise InvalidInputError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
     tasks = {}
     if "tasks" not in options and card(world).generated:
-        tasks = _generated(world, options.get("seed", 0))
+        tasks = _generated(world, checked_seed(options.get("seed", 0)))
     envs = make(world, num_envs=num_envs, **options, **tasks)
     envs.made_by, envs.render_mode = functools.partial(_make, world, num_envs, render_mode, options), render_mode
     return envs
@@ -70,7 +70,7 @@ class TextEnv(gymnasium.Env[str, str]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """As `NativeVectorEnv.reset`, of the one env; `options` may have `task_indices` with one entry."""
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else checked_seed(seed))
         texts, info = self._envs.reset(seed=seed, options=options)
         self._text = texts[0]
         return self._text, _row(info)

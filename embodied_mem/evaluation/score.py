@@ -296,13 +296,15 @@ def score_deliveries(
         registered: see `make_delivery`.
 
     Raises:
-        InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
+        InvalidInputError: nothing there can carry out guidance, or gives the teacher's; a seed is given twice.
     """
     from embodied_mem.parallel.processes import is_first
 
     kept = finished if finished is not None else Finished[EpisodeResult](None, {})
     teacher, tokenizer = source.teacher if source else None, compiler.tokenizer if compiler else None
     scores = {}
+    if len(set(seeds)) < len(seeds):
+        raise InvalidInputError(f"seeds: expected each once, got {list(seeds)}")
     total = len(tasks) * len(seeds) * len(deliveries)
     with Progress(label, total, unit="episode", silent=not (label and is_first())) as progress:
         for setting in (Setting(one) if isinstance(one, str) else one for one in deliveries):

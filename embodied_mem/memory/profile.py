@@ -160,34 +160,34 @@ class KnownRow(TypedDict):
 class Known:
     """Knowledge under one id: what was said of it, and the versions that this makes, oldest first."""
 
-    def __init__(self, id: str, subtype: str, said: Iterable[Saying] = ()):
+    def __init__(self, id: str, subtype: str, sayings: Iterable[Saying] = ()):
         self.id, self.subtype = id, subtype
-        self.said: list[Saying] = []
+        self.sayings: list[Saying] = []
         self.versions: list[Version] = []
-        for saying in said:
+        for saying in sayings:
             self.say(saying)
 
     def fork(self) -> Known:
         """Make an independent copy."""
         other = Known(self.id, self.subtype)
-        other.said, other.versions = list(self.said), list(self.versions)
+        other.sayings, other.versions = list(self.sayings), list(self.versions)
         return other
 
     def row(self) -> dict[str, Any]:
         """Make the row of a state."""
-        said = [(first and dataclasses.asdict(first), *rest) for first, *rest in self.said]
-        return {"id": self.id, "subtype": self.subtype, "said": said}
+        rows = [(first and dataclasses.asdict(first), *rest) for first, *rest in self.sayings]
+        return {"id": self.id, "subtype": self.subtype, "said": rows}
 
     def without(self, selector: Selector) -> Known:
-        """Make what is left where an episode is forgotten, and whatever names an object."""
-        return Known(self.id, self.subtype, [one for one in self.said if not _is_gone(one, selector)])
+        """Make what is left where an episode or an object is forgotten."""
+        return Known(self.id, self.subtype, [one for one in self.sayings if not _is_gone(one, selector)])
 
     def say(self, saying: Saying) -> None:
-        """Change the versions by one saying; an end before anything was told is none."""
+        """Change the versions by one saying."""
         knowledge, source, time, note, untold = saying
         if knowledge is None:
             if not self.versions:
-                return
+                return  # what it ended was forgotten
             if self.now.until is None:
                 self.versions[-1] = self.now._replace(until=time)
         else:
@@ -198,7 +198,7 @@ class Known:
             if note is not None:
                 notes = [number for number in self.now.notes if number != note]
                 self.versions[-1] = self.now._replace(notes=tuple(notes if untold else [*notes, note]))
-        self.said.append(saying)
+        self.sayings.append(saying)
 
     @property
     def now(self) -> Version:
@@ -241,12 +241,12 @@ def version_of(said: Knowledge, source: tuple[int, int], time: int) -> Version:
 
 def known_of(row: Mapping[str, Any]) -> Known:
     """Make the knowledge of a row of a state."""
-    said = (Saying(knowledge_of(first) if first else None, (source[0], source[1]), *rest)
+    sayings = (Saying(knowledge_of(first) if first else None, (source[0], source[1]), *rest)
             for first, source, *rest in row["said"])  # fmt: skip
-    known = Known(row["id"], row["subtype"], said)
-    if not known.versions or not re.fullmatch("k[0-9]+", known.id):
+    one = Known(row["id"], row["subtype"], sayings)
+    if not one.versions or not re.fullmatch("k[0-9]+", one.id):
         raise InvalidInputError(f"state: known: expected an id and what was said, got {shown(row)}")
-    return known
+    return one
 
 
 class UserProfile(RecordMemory):

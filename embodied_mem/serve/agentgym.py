@@ -29,6 +29,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import EmbodiedMemError, InvalidInputError
+from embodied_mem.evaluation.command import run
 
 MAX_BODY = 1 << 20
 WORLD_TYPES = ("Text", "Embody", "Hybrid")
@@ -48,7 +49,7 @@ class Worlds:
 
     Args:
         world: its name.
-        max_envs: envs at a time.
+        max_envs: envs at a time; one more closes the one that was not used for longest.
         options: of the world's class, such as `tasks` and `max_steps`.
     """
 
@@ -60,11 +61,13 @@ class Worlds:
 
     def create(self, request: Answer) -> Answer:
         """Make an env."""
+        env = TextEnv(self.world, **self._options)
         with self._lock:
-            if len(self._envs) >= self._max_envs:
-                raise InvalidInputError(f"create: {self._max_envs} envs are open; close one")
             number, self._count = self._count, self._count + 1
-            self._envs[number] = _Env(TextEnv(self.world, **self._options))
+            self._envs[number] = _Env(env)
+            first = next(iter(self._envs)) if len(self._envs) > self._max_envs else None
+        if first is not None:
+            self.close({"id": first})
         return {"id": number}
 
     def reset(self, request: Answer) -> Answer:
@@ -131,8 +134,10 @@ class Worlds:
 
     def _of(self, request: Answer) -> _Env:
         number = _number(request, "id", "env_id")
-        if slot := self._envs.get(number):
-            return slot
+        with self._lock:
+            if slot := self._envs.pop(number, None):
+                self._envs[number] = slot  # the one that was used last stands last
+                return slot
         state = "was closed" if 0 <= number < self._count else "was never created"
         raise InvalidInputError(f"id: env {number} {state}")
 
@@ -148,6 +153,8 @@ def _number(request: Answer, *names: str) -> int:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 300  # seconds that a connection may say nothing
+    disable_nagle_algorithm = True  # head and body are two writes; a client that stays would wait 40 ms for the second
     worlds: Worlds
 
     def do_GET(self) -> None:
@@ -177,8 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             self._answer(getattr(self.worlds, path.strip("/"))(request))
-        except EmbodiedMemError as error:
-            self._answer({"error": str(error)})
+        except Exception as error:  # whatever it is, a client waits for an answer
+            is_ours = isinstance(error, EmbodiedMemError)
+            self._answer({"error": str(error) if is_ours else f"{type(error).__name__}: {error}"})
 
     def _answer(self, answer: Any, status: int = 200) -> None:
         content = json.dumps(answer).encode()
@@ -213,8 +221,15 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
     parser.add_argument("--port", type=int, default=36001, help="default: 36001")
     args = parser.parse_args(arguments)
+    if not isinstance(args.options, dict) or {"num_envs", "max_envs"} & set(args.options):
+        parser.error("--options: expected a JSON object of the world's options, without num_envs")
+    if args.max_envs < 1:
+        parser.error("--max_envs: expected at least 1")
     worlds = Worlds(args.world, args.max_envs, **args.options)
-    server = make_server(worlds, args.host, args.port)
+    try:
+        server = make_server(worlds, args.host, args.port)
+    except (OSError, OverflowError) as error:
+        raise InvalidInputError(f"--host, --port: cannot serve at {args.host}:{args.port}: {error}") from error
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     print(f"{args.world} at http://{args.host}:{server.server_address[1]}; Ctrl-C ends it", flush=True)
     try:
@@ -228,4 +243,4 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(lambda: sys.exit(main()))

@@ -18,6 +18,7 @@ import os
 import random
 from typing import Any
 
+from embodied_mem.envs.checks import checked_seed
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.serve.verl_agent import read_config
 from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv, get_environment
@@ -77,7 +78,7 @@ class AlfredTXTEnv:
             self._enter(mode)
         if seed is None and self.current_mode == "test":
             raise InvalidInputError("seed: expected one in mode 'test'")
-        index = random.randrange(self.num_games) if seed is None else seed % self.num_games
+        index = random.randrange(self.num_games) if seed is None else checked_seed(seed) % self.num_games
         self.current_game_file = self.game_files[index]
         self._env = BatchEnv([self.current_game_file], 1, self._split.config["rl"]["training"][_LIMIT])
         texts, infos = self._env.reset()
@@ -105,9 +106,9 @@ class AlfredTXTEnv:
     def _enter(self, mode: str) -> None:
         if mode not in ("train", "val", "test"):
             raise InvalidInputError(f"mode: expected train, val or test, got {mode!r}")
-        self.current_mode = mode
         split = "train" if mode == "train" else self.config.eval_dataset
         self._split = _games(os.path.abspath(self.config.config_file), split)
+        self.current_mode = mode
         self.game_files, self.num_games = list(self._split.game_files), self._split.num_games
 
     def _tell(self, text: str, commands: list[str]) -> str:

@@ -72,7 +72,7 @@ class SkyRLWorld(BaseTextEnv):
         command = command_of(action)
         text, reward, terminated, truncated, self._info = self._env.step(command)
         self.turns += 1
-        done = terminated or truncated or self.turns == self.max_turns
+        done = terminated or truncated or 0 < self.max_turns <= self.turns
         return BaseTextEnvStepOutput(
             observations=[] if done else [_message(text, self._info)],
             reward=reward,
@@ -131,6 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first_seed", type=int, default=0)
     parser.add_argument("--options", type=json.loads, default={}, help='of the world, as JSON: \'{"tasks": "train"}\'')
     args = parser.parse_args(arguments)
+    if not isinstance(args.options, dict) or args.num_tasks < 1:
+        parser.error("expected --options as a JSON object and --num_tasks of at least 1")
     TextEnv(args.world, **args.options).close()  # refuses unknown worlds and options before anything is written
     write_dataset(args.file, rows(args.world, args.num_tasks, args.first_seed, **args.options))
     print(f"{args.num_tasks} tasks of {args.world} in {args.file}")

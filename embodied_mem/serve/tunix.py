@@ -3,7 +3,7 @@
     from embodied_mem.serve.tunix import TunixWorld, rows
 
     learner = GRPOLearner(..., env_class=TunixWorld, env_kwargs={"world": "alfworld", "max_steps": 30})
-    learner.train(rows(num_tasks=2000))         # a row is a seed; the envs of a group play the same task
+    learner.train(batches(2000, batch_size=16)) # a row is a seed; the envs of a group play the same task
 
 The first text is the goal's observation with the commands that are possible now. A reply's command is its
 `<action>…</action>`, else its last line. The reward is the world's; a `reward_fn(task=, action=, reward=)` replaces it.
@@ -14,8 +14,11 @@ Needs `pip install google-tunix`.
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
@@ -31,7 +34,7 @@ class TunixWorld(BaseTaskEnv):
     """One episode of a world.
 
     Args:
-        task: a row of `rows`; its `seed` decides the task and all chance in it.
+        task: a row of `batches`; its `seed` decides the task and all chance in it.
         world: the world's name.
         options: of the world's class, such as `tasks`; `max_steps` is given beside it.
         reward_fn: replaces the world's reward; called with `task`, `action` (the command) and `reward`.
@@ -54,7 +57,7 @@ class TunixWorld(BaseTaskEnv):
     ):
         super().__init__(dict(task or {}), reward_fn=reward_fn, max_steps=max_steps, **kwargs)
         try:
-            self._seed = int(self.task["seed"])
+            self._seed = operator.index(np.asarray(self.task["seed"]).item())  # a row may come as a batch of one
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"task: expected a row with a seed, got {self.task!r}") from error
         self._env = TextEnv(world, max_steps=max_steps, **(options or {}))
@@ -76,6 +79,8 @@ class TunixWorld(BaseTaskEnv):
             self._env.close()
 
 
-def rows(num_tasks: int, first_seed: int = 0) -> list[dict[str, Any]]:
-    """List the rows of a dataset: a task per seed, with the system prompt as `prompts`."""
-    return [{"prompts": SYSTEM_PROMPT, "seed": seed} for seed in range(first_seed, first_seed + num_tasks)]
+def batches(num_tasks: int, batch_size: int, first_seed: int = 0) -> list[dict[str, Any]]:
+    """List the batches of a dataset, each {"prompts": [batch], "seed": int64[batch]}: a task per seed."""
+    ends = range(first_seed, first_seed + num_tasks, batch_size)
+    seeds = (np.arange(first, min(first + batch_size, first_seed + num_tasks)) for first in ends)
+    return [{"prompts": np.array([SYSTEM_PROMPT] * len(some)), "seed": some} for some in seeds]

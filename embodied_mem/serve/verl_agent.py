@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.envs.checks import checked_actions, checked_count, checked_seed
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError
 from embodied_mem.worlds.alfworld.compat import get_environment
 
@@ -50,7 +51,7 @@ class AlfworldEnvs:
         num_processes: number of envs, B = env_num * group_n.
         group_n: envs of a group.
         multi_modal: False.
-        games_hash: SHA-256 of the list of game files below the split's folder, in hex; equal hashes and seeds play
+        games_hash: SHA-256 of the list of games (task, trial and file), in hex; equal hashes and seeds play
             equal games.
 
     Raises:
@@ -70,17 +71,15 @@ class AlfworldEnvs:
         is_train: bool = True,
         env_kwargs: Mapping[str, Any] | None = None,
     ):
-        kwargs = dict(env_kwargs or {})
+        seed, kwargs = checked_seed(seed), dict(env_kwargs or {})
+        env_num, group_n = checked_count("env_num", env_num, 65536), checked_count("group_n", group_n, 65536)
         split = "train" if is_train else kwargs.get("eval_dataset", "eval_in_distribution")
         config = read_config(alf_config_path)
         if "order" in kwargs:
             config["dataset"] = {**config.get("dataset", {}), "order": kwargs["order"]}
         games = get_environment(config["env"]["type"])(config, train_eval=split)
-        if env_num < 1 or group_n < 1:
-            raise InvalidInputError(f"env_num, group_n: expected at least 1 each, got {env_num} and {group_n}")
         self.num_processes, self.group_n = env_num * group_n, group_n
-        common = os.path.commonpath(games.game_files) if len(games.game_files) > 1 else ""
-        listing = "\n".join(os.path.relpath(file, common or "/") for file in games.game_files)
+        listing = "\n".join("/".join(Path(file).parts[-3:]) for file in games.game_files)
         self.games_hash = hashlib.sha256(listing.encode()).hexdigest()
         print(f"{len(games.game_files)} games of {split}, list {self.games_hash[:16]}", file=sys.stderr)
         self._env = games.init_env(self.num_processes, has_expert=False)
@@ -105,7 +104,7 @@ class AlfworldEnvs:
         Raises:
             InvalidInputError: not one `str` per env, or `reset` was never called.
         """
-        texts, _, dones, infos = self._env.step(list(actions))
+        texts, _, dones, infos = self._env.step(list(checked_actions(actions)))
         rows = self._rows(texts, infos)
         return list(texts), None, [WON_REWARD * row["won"] for row in rows], list(dones), rows
 
@@ -146,8 +145,8 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise DataNotFoundError(f"alf_config_path: {os.fspath(path)!r} cannot be read ({error.strerror})") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         raise InvalidInputError(f"alf_config_path: {os.fspath(path)!r} is no YAML ({error})") from error
-    if not isinstance(config, dict) or "type" not in (config.get("env") or {}):
+    if not isinstance(config, dict) or not isinstance(config.get("env"), dict) or "type" not in config["env"]:
         raise InvalidInputError(f"alf_config_path: {os.fspath(path)!r}: expected the field env.type, as ALFWorld's has")
     return config

@@ -248,7 +248,7 @@ class DataConfig(ConfigPart, part="data"):
         methods: memory methods whose recalled text half of the executor's rows with experiences have in their place.
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
         without_memory: the executor learns no prompt with memory or guidance, for a baseline of its own.
-        commands: the compiler learns to say the next command (`teachers.commanding`), carried out by rule as it learns.
+        commands: the compiler learns to say the next command (`teachers.lesson`), carried out by rule as it learns.
     """
 
     passes: int = bounded(1, ">= 1")

@@ -3,7 +3,7 @@
     differences = compare_game("game.tw-pddl", num_commands=40, seed=0)
     assert not differences
 
-Needs `pip install "embodied_mem[envs]"`. The comparison of all games is run by `experiments/analyses/parity.py`.
+Needs `pip install "embodied_mem[envs]"`. The comparison of all games is `experiments/bench.py --suite alfworld`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 - `auto_limit`: from how many vectors on HNSW is cheaper than the exact kind, by single queries per insertion.
 - `update_k2_us_p50`, `khop2_us_p50`: microseconds of an update with the extraction around it, and of an extraction of 2
   hops around one node, by contender.
-- `lifelong_step_ms_p99` and the rest of `bench_lifelong.py`: a full step of `LifelongMemory` in a large graph.
+- `lifelong_step_ms_p99` and the rest of `benchmarks/lifelong.py`: a full step of `LifelongMemory` in a large graph.
 
 `pip install -e .[bench]` installs the contenders; one that is not there is named with the command that brings it.
 """

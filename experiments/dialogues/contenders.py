@@ -175,12 +175,12 @@ class Mem0(Contender):
                 return vector
 
         store = {"client": QdrantClient(":memory:"), "embedding_model_dims": dimension, "collection_name": "locomo"}
-        unused = {"provider": "openai", "config": {"api_key": "none"}}  # made and never called
+        placeholder = {"provider": "openai", "config": {"api_key": "none"}}  # made and never called
         self._memory: Any = Memory.from_config(
             {
                 "vector_store": {"provider": "qdrant", "config": store},
-                "embedder": unused,
-                "llm": unused,
+                "embedder": placeholder,
+                "llm": placeholder,
                 "history_db_path": ":memory:",
             }
         )

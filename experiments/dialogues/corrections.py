@@ -36,7 +36,7 @@ MEASURES = ("first", "first_three", "old_first", "old_ended", "wrongly_ended")
 
 
 def items() -> list[dict[str, Any]]:
-    """Read the items. Raises InvalidInputError where the file is not the sealed one."""
+    """Read the items of the sealed file; another one is refused."""
     content = ITEMS.read_bytes()
     if (digest := hashlib.sha256(content).hexdigest()) != SHA256:
         raise InvalidInputError(f"{ITEMS}: expected the sealed file, {SHA256}, got {digest}")
@@ -44,26 +44,26 @@ def items() -> list[dict[str, Any]]:
 
 
 def score(item: dict[str, Any]) -> dict[str, float]:
-    """Tell one item and ask its question; each measure is 0 or 1, or a share of statements."""
+    """Tell one item and ask its question; measures are in [0, 1]."""
     asker, statements = item["asker"], [row["text"] for row in item["said"]]
     memory = LifelongMemory(Scope(user=asker))
     for row in item["said"]:
         memory.tell(row["text"], speaker="" if row["speaker"] == asker else row["speaker"])
     answers = [record.text.lower() for record in memory.retrieve(item["question"], k=3).items]
     is_right = [all(word in text for word in item["first_must_contain"]) for text in answers]
-    ended = {record.text for record in memory.get_all("notes") if record.ended is not None}
+    past_texts = {record.text for record in memory.get_all("notes") if record.ended is not None}
     old, still_true = statements[item["first_must_not_be"]], [statements[i] for i in item["still_true"]]
     return {
         "first": float(is_right[:1] == [True]),
         "first_three": float(any(is_right)),
         "old_first": float(bool(answers) and answers[0] == old.lower()),
-        "old_ended": float(old in ended),
-        "wrongly_ended": sum(text in ended for text in still_true) / max(1, len(still_true)),
+        "old_ended": float(old in past_texts),
+        "wrongly_ended": sum(text in past_texts for text in still_true) / max(1, len(still_true)),
     }
 
 
 def table(data: dict[str, Any]) -> str:
-    """Make the table of a result, a row for each kind of item."""
+    """Make the table of a result."""
     cells = (
         [name, str(row["num_items"]), *(f"{100 * row[measure]:.1f}" for measure in MEASURES)]
         for name, row in data["rows"].items()

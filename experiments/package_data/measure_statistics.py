@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--data", type=pathlib.Path, required=True, help="folder of the train split")
     parser.add_argument(
         "--out", type=output_file, default=ROOT / "runs" / STATISTICS_FILE.name,
-        help="default: in runs/; the generator reads embodied_mem/envs/alfworld_household.json",
+        help="default: in runs/; the generator reads embodied_mem/worlds/alfworld/statistics.json",
     )  # fmt: skip
     arguments = parser.parse_args()
     statistics = measure(arguments.data)

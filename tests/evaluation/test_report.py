@@ -90,13 +90,15 @@ def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
     monkeypatch.setattr(score, "play", play)
     envs, facts = types.SimpleNamespace(num_envs=3), {"commit": "a"}
 
-    def run():
+    def run(seeds=(0, 1)):
         finished = Finished(tmp_path / "episodes.jsonl", facts, EpisodeResult)
         return score_deliveries(
-            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=(0, 1),
+            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=seeds,
             memory=MemoryConfig(), finished=finished,
         )  # fmt: skip
 
+    with pytest.raises(InvalidInputError, match="each once"):
+        run(seeds=(0, 0))
     with pytest.raises(KeyboardInterrupt):
         run()
     stopped, whole = run(), run()

@@ -77,6 +77,7 @@ def test_an_episode_is_the_worlds_own(call):
         ("reset", {"id": -1, "game": 0}, "never created"),
         ("observation", {"id": 998}, "never created"),
         ("step", {"raw": b"{"}, "body"),
+        ("step", {"raw": b'{"id": ' + b"9" * 5000 + b"}"}, "body"),
         ("step", {"raw": b"[1]"}, "JSON object"),
         ("step", {"raw": b"[" * 100_000}, "body"),
     ],
@@ -113,10 +114,12 @@ def test_many_clients_play_at_once_and_the_number_of_envs_is_bounded(call):
     with ThreadPoolExecutor(16) as pool:
         together = list(pool.map(episode, range(32)))
     assert together[:8] == [episode(game) for game in range(8)]
-    numbers = [call("create") for _ in range(41)]
-    assert "close one" in numbers[-1]["error"]
-    for number in numbers[:-1]:
-        call("close", **number)
+    numbers = [call("create") for _ in range(40)]
+    call("reset", **numbers[0], game=0)  # used last
+    more = call("create")
+    assert "was closed" in call("reset", **numbers[1], game=0)["error"]
+    for number in [numbers[0], more]:
+        assert "observation" in call("reset", **number, game=0)
 
 
 def test_an_unknown_world_is_refused_before_a_client_waits():

@@ -85,6 +85,14 @@ def test_a_command_that_is_none_is_answered_and_a_won_game_pays_ten(config, make
     assert infos[0]["won"] is False
 
 
+def test_one_text_is_no_batch_of_commands(make):
+    envs = make()
+    envs.reset()
+    for wrong in ("look!!", None, ["look"], [1] * 6):
+        with pytest.raises(InvalidInputError):
+            envs.step(wrong)
+
+
 def test_no_expert_advises_under_dagger(make):
     envs = make(lambda config: {**config, "general": {"training_method": "dagger"}})
     assert "extra.expert_plan" not in envs.reset()[2][0]
@@ -102,7 +110,10 @@ def test_sorted_games_are_the_same_wherever_the_folder_lies(make, capsys):
     [
         (lambda config: {**config, "env": {"type": "AlfredThorEnv"}}, {}, "AlfredTWEnv"),
         (lambda config: {"dataset": {}}, {}, "env.type"),
-        (lambda config: config, {"group_n": 0}, "at least 1"),
+        (lambda config: config, {"group_n": 0}, "group_n"),
+        (lambda config: config, {"env_num": "2"}, "env_num"),
+        (lambda config: config, {"seed": -1}, "seed"),
+        (lambda config: {**config, "env": ["type"]}, {}, "env.type"),
         (lambda config: config, {"env_kwargs": {"order": "random"}}, "walk or sorted"),
         (lambda config: config, {"is_train": False, "env_kwargs": {"eval_dataset": "test"}}, "train_eval"),
     ],

@@ -77,6 +77,10 @@ def test_a_row_without_a_world_is_refused():
         ("<think>take it?</think>\n<action> take mug 1\nfrom desk 1 </action>", "take mug 1 from desk 1"),
         ("<action>look</action> no: <ACTION>inventory</ACTION> done", "inventory"),
         ("<think>cut off <action>look</action>", ""),
+        ("I could <action>look</action>\n</think>\ngo to desk 1", "go to desk 1"),
+        ("</think><action>look", "look"),
+        ("<action></action>\nlook", "look"),
+        ("```\nlook\n```", "look"),
         ("", ""),
     ],
 )

@@ -9,11 +9,12 @@ from embodied_mem.errors import InvalidInputError
 
 pytest.importorskip("tunix.rl.agentic.environments.base_environment", reason="google-tunix is not installed")
 
-from embodied_mem.serve.tunix import TunixWorld, rows
+from embodied_mem.serve.tunix import TunixWorld, batches
 
 
 def test_a_group_plays_one_task_as_the_world_does():
-    (row,) = rows(1, first_seed=3)
+    (batch,) = batches(1, batch_size=4, first_seed=3)
+    row = {name: values[:1] for name, values in batch.items()}  # as its learner cuts a batch
     world = TextEnv("alfworld", max_steps=4)
     text, info = world.reset(seed=3)
     commands = [info["admissible_commands"][0], "fly away", "look", "inventory"]
@@ -37,7 +38,7 @@ def test_a_group_plays_one_task_as_the_world_does():
 
 
 def test_a_reward_of_ones_own_replaces_the_worlds():
-    env = TunixWorld(rows(1)[0], reward_fn=lambda task, action, reward: len(action) + task["seed"])
+    env = TunixWorld({"seed": 0}, reward_fn=lambda task, action, reward: len(action) + task["seed"])
     env.reset()
     assert env.step("look")[1] == 4.0
 
