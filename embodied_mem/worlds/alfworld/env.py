@@ -72,7 +72,7 @@ def find_games(tasks: str | os.PathLike[str]) -> list[Path]:
         raise DataNotFoundError(
             f"tasks: expected one of {', '.join(SPLITS)}, a folder or a game file, got {str(tasks)!r}"
         )
-    files = sorted(Path(root, name) for root, _, names in os.walk(path) for name in names if name.endswith(".tw-pddl"))
+    files = sorted(path.rglob("*.tw-pddl"))
     if not files:
         raise DataNotFoundError(f"tasks: no game file (*.tw-pddl) in or below {str(path)!r}")
     return files
