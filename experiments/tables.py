@@ -27,6 +27,7 @@ from embodied_mem.evaluation.report import read_result, versus
 from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent, rate
 from embodied_mem.language.chat import Prices
 from embodied_mem.registry import load
+from experiments.dialogues import corrections
 from experiments.registered import register_all
 from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED
 from experiments.solvers.memento.tables import TABLES as MEMENTO_TABLES
@@ -872,6 +873,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "eb_habitat_revisited": revisited("eb_habitat"),
     "eb_habitat_relations": eb_habitat_relations,
     **dict.fromkeys(("locomo", "beam"), dialogues),
+    "corrections": lambda data: f"{corrections.table(data)}\n\n{source(data)}",
     "grpo_habits": grpo,
     "noisy_triples": noisy_triples,
     "online_bank": online_bank,

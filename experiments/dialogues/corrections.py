@@ -16,7 +16,6 @@ import collections
 import hashlib
 import json
 import pathlib
-import sys
 from typing import Any
 
 from embodied_mem.errors import InvalidInputError
@@ -98,7 +97,7 @@ def main() -> None:
     ]
     print(markdown(["items", "number", *(f"{measure}, %" for measure in MEASURES)], cells))
     if args.result:
-        write_result(args.result, {**manifest(), "sha256": SHA256, "command": " ".join(sys.argv), "rows": rows})
+        write_result(args.result, manifest(sha256=SHA256, rows=rows))
 
 
 if __name__ == "__main__":
