@@ -874,6 +874,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "eb_habitat_relations": eb_habitat_relations,
     **dict.fromkeys(("locomo", "beam"), dialogues),
     "corrections": lambda data: f"{corrections.table(data)}\n\n{source(data)}",
+    "robot_week": lambda data: f"{load('robot_week', 'benchmark').table(data)}\n\n{source(data)}",
     "grpo_habits": grpo,
     "noisy_triples": noisy_triples,
     "online_bank": online_bank,
