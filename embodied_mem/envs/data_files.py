@@ -79,6 +79,8 @@ def find_episodes(
     tasks: str | os.PathLike[str],
     names: Mapping[str, Sequence[str]],
     data: str | os.PathLike[str] | None = None,
+    *,
+    title: str,
 ) -> tuple[Path, Path]:
     """Return an episode file and its data folder.
 
@@ -87,6 +89,7 @@ def find_episodes(
         tasks: a name, or an episode file.
         names: name -> the files of a data folder that may hold its episodes, best first.
         data: the data folder; None takes `$EMBODIED_MEM_DATA/<world>`, or for a file the folder it lies in.
+        title: the world's name in messages.
 
     Raises:
         DataNotFoundError: the file is not there.
@@ -98,13 +101,13 @@ def find_episodes(
         return path, root or path.parent
     if (root := root or installed(world)) is None:
         raise DataNotFoundError(
-            f"{world} is not installed: expected its files in $EMBODIED_MEM_DATA/{world}; docs/worlds/{world}.md says "
+            f"{title} is not installed: expected its files in $EMBODIED_MEM_DATA/{world}; docs/worlds/{world}.md says "
             "which files go there"
         )
     paths = [root / name for name in names[str(tasks)]]
     found = next(filter(os.path.isfile, paths), None)
     if found is None:
-        raise DataNotFoundError(f"{world}: {str(tasks)!r} is not installed: expected {' or '.join(map(str, paths))}")
+        raise DataNotFoundError(f"{title}: {str(tasks)!r} is not installed: expected {' or '.join(map(str, paths))}")
     return found, root
 
 

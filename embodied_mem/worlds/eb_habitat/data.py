@@ -39,7 +39,7 @@ def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | 
     Raises DataNotFoundError where the file is not installed.
     """
     names = {subset: [f"{subset}{ending}" for ending in _SUFFIXES] for subset in SUBSETS}
-    return data_files.find_episodes("eb_habitat", tasks, names, data)
+    return data_files.find_episodes("eb_habitat", tasks, names, data, title="EB-Habitat")
 
 
 def _beside(root: Path, stem: str) -> Path | None:

@@ -41,7 +41,7 @@ def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | 
     `tasks` is one of `STAGES` or a file. Raises DataNotFoundError where the stage or the houses are not installed.
     """
     names = {stage: [f"episodes/{stem}{ending}" for ending in (".json.gz", ".json")] for stage, stem in STAGES.items()}
-    path, root = data_files.find_episodes("memento", tasks, names, data)
+    path, root = data_files.find_episodes("memento", tasks, names, data, title="MEMENTO")
     near = [path.parent, path.parent.parent, *filter(None, [installed("memento")])]
     return path, _with_houses([root] if data is not None else near)
 
