@@ -605,7 +605,7 @@ AFTER = "first reading, after the misses were read (no blind number)"
 def dialogues(data: Data) -> str:
     """Show contenders over all questions of dialogues, and some of them by kind."""
     lines = load(data["world"], "benchmark").table(data).split("\n")
-    few = re.compile(r"\| (?!all )[\w -]+ \| \d+ \| (?:embedder|fusion|langmem) ")
+    few = re.compile(r"\| (?!all )[\w -]+ \| \d+ \| (?:embedder|fusion|langmem|mem0|.* - bm25) ")
     return "\n".join(line for line in lines if not few.match(line)) + f"\n\n{source(data)}"
 
 
