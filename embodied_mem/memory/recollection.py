@@ -255,23 +255,24 @@ class Recent:
     """The texts that were recalled last, to know them when they come back; none of what was left out."""
 
     def __init__(self) -> None:
+        # Whoever retrieves adds, beside other threads: both `append` and `tuple` are one step for them.
         self._given: collections.deque[tuple[Record, ...]] = collections.deque(maxlen=_RECENT)
-        self._forms: dict[str, Record] | None = None  # made when something is told
+        self._forms: tuple[object, dict[str, Record]] = ((), {})  # what they were made of, when something is told
 
     def add(self, found: Recollection) -> None:
         self._given.append(found.items)
-        self._forms = None
 
     def item_of(self, text: str) -> Record | None:
         """What was recalled in these words, however they are written; None for any other text."""
-        if self._forms is None:
-            items = itertools.chain.from_iterable(self._given)
-            self._forms = {same_text(item.text): item for item in items if item.module != _PASSING}
-        return self._forms.get(same_text(text))
+        given, forms = tuple(self._given), self._forms
+        if forms[0] != given:
+            items = itertools.chain.from_iterable(given)
+            self._forms = forms = (given, {same_text(item.text): item for item in items if item.module != _PASSING})
+        return forms[1].get(same_text(text))
 
     def clear(self) -> None:
         self._given.clear()
-        self._forms = None
+        self._forms = ((), {})
 
 
 class References:

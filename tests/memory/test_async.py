@@ -14,7 +14,8 @@ import time
 import pytest
 
 from embodied_mem.errors import EmbodiedMemError, InvalidInputError
-from embodied_mem.memory import AsyncLifelongMemory, LifelongMemory, Scope
+from embodied_mem.memory import AsyncLifelongMemory, LifelongMemory, Recollection, Record, Scope
+from embodied_mem.memory.recollection import Recent
 
 ROOM = "Looking quickly around you, you see a desk 1, and a shelf 1."
 SEEN = "You arrive at desk 1. On the desk 1, you see a mug 1."
@@ -243,3 +244,33 @@ def test_a_cancelled_opening_leaves_no_lock(tmp_path):
         await memory.close()
 
     asyncio.run(run())
+
+
+def test_what_is_recalled_beside_what_is_told_is_still_known():
+    """`retrieve` adds to what was recalled while `tell` looks through it."""
+    recent, problems = Recent(), []
+
+    def recall() -> None:
+        for number in range(5_000):
+            record = Record(f"notes:{number}", "notes", "note", f"text {number}")
+            recent.add(Recollection("", (record,), 1, None))
+
+    def look() -> None:
+        try:
+            for number in range(5_000):
+                recent.item_of(f"text {number}")
+        except Exception as error:
+            problems.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for work in (recall, recall, look, look)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert problems == []
+    assert recent.item_of("text 4999") is not None

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 
+from embodied_mem.models import decoder
 from embodied_mem.models.config import DecoderConfig, logical_axes, num_parameters, preset
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.parallel.mesh import MeshShape
@@ -74,7 +75,8 @@ def test_cache_bytes_are_those_of_a_real_cache():
     config = preset("tiny")
 
     def prefill():
-        return Decoder(config, rngs=nnx.Rngs(0)).prefill(jnp.zeros((6, 10), jnp.int32), capacity=40)[1]
+        network = Decoder(config, rngs=nnx.Rngs(0)).network()
+        return decoder.prefill(network, jnp.zeros((6, 10), jnp.int32), capacity=40)[1]
 
     cache = jax.eval_shape(prefill)
     held = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves((cache.keys, cache.values)))
