@@ -264,10 +264,10 @@ class Recent:
 
     def item_of(self, text: str) -> Record | None:
         """What was recalled in these words, however they are written; None for any other text."""
-        given, forms = tuple(self._given), self._forms
-        if forms[0] != given:
-            items = itertools.chain.from_iterable(given)
-            self._forms = forms = (given, {same_text(item.text): item for item in items if item.module != _PASSING})
+        recent, forms = tuple(self._given), self._forms
+        if forms[0] != recent:
+            items = itertools.chain.from_iterable(recent)
+            self._forms = forms = (recent, {same_text(item.text): item for item in items if item.module != _PASSING})
         return forms[1].get(same_text(text))
 
     def clear(self) -> None:
