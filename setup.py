@@ -80,6 +80,8 @@ class CMakeBuild(build_ext):
             *(["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []),
             *[f"-U{name}" for name in ("*Python*", "*PYTHON*", "*PYBIND*")],  # as another interpreter left it
             f"-DCMAKE_BUILD_TYPE={kind}",
+            # Named always, or the folder keeps a launcher that is gone.
+            f"-DCMAKE_CXX_COMPILER_LAUNCHER={os.environ.get('CMAKE_CXX_COMPILER_LAUNCHER', '')}",
             f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={made}",
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-Dpybind11_DIR={headers / 'share' / 'cmake' / 'pybind11'}",

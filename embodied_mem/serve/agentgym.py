@@ -17,12 +17,11 @@ Envs are played in threads; calls of one env wait for each other. Only the stand
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -30,6 +29,7 @@ from urllib.parse import parse_qsl, urlsplit
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import EmbodiedMemError, InvalidInputError
 from embodied_mem.evaluation.command import run
+from embodied_mem.serve.world_options import world_parser
 
 MAX_BODY = 1 << 20
 WORLD_TYPES = ("Text", "Embody", "Hybrid")
@@ -49,15 +49,15 @@ class Worlds:
 
     Args:
         world: its name.
-        max_envs: envs at a time; one more closes the one that was not used for longest.
         options: of the world's class, such as `tasks` and `max_steps`.
+        max_envs: envs at a time; one more closes the one that was not used for longest.
     """
 
-    def __init__(self, world: str, max_envs: int = 1024, **options: Any):
-        self.world, self._max_envs, self._options = world, max_envs, options
+    def __init__(self, world: str, options: Mapping[str, Any] | None = None, max_envs: int = 1024):
+        self.world, self._max_envs, self._options = world, max_envs, dict(options or {})
         self._envs: dict[int, _Env] = {}
         self._count, self._lock = 0, threading.Lock()
-        TextEnv(world, **options).close()  # refuses unknown worlds and options before a client waits
+        TextEnv(world, **self._options).close()  # refuses unknown worlds and options before a client waits
 
     def create(self, request: Answer) -> Answer:
         """Make an env."""
@@ -212,20 +212,12 @@ def make_server(worlds: Worlds, host: str = "127.0.0.1", port: int = 36001) -> T
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied_mem.serve.agentgym") -> int:
     """Serve until interrupted."""
-    parser = argparse.ArgumentParser(
-        prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("world", help="its name, such as alfworld")
-    parser.add_argument("--options", type=json.loads, default={}, help="of the world's class, as a JSON object")
+    parser = world_parser(prog, __doc__, 36001)
     parser.add_argument("--max_envs", type=int, default=1024, help="envs at a time (default 1024)")
-    parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
-    parser.add_argument("--port", type=int, default=36001, help="default: 36001")
     args = parser.parse_args(arguments)
-    if not isinstance(args.options, dict) or {"num_envs", "max_envs"} & set(args.options):
-        parser.error("--options: expected a JSON object of the world's options, without num_envs")
     if args.max_envs < 1:
         parser.error("--max_envs: expected at least 1")
-    worlds = Worlds(args.world, args.max_envs, **args.options)
+    worlds = Worlds(args.world, args.options, args.max_envs)
     try:
         server = make_server(worlds, args.host, args.port)
     except (OSError, OverflowError) as error:

@@ -15,8 +15,6 @@ Needs `pip install "embodied_mem[openenv]"`.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +22,7 @@ from typing import Any
 from embodied_mem.envs.checks import checked_finite
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
+from embodied_mem.serve.world_options import world_parser
 
 try:
     from openenv.core.client_types import StepResult
@@ -228,12 +227,8 @@ class ToolEnvironment:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied_mem.serve.openenv") -> int:
     """Serve a world until interrupted."""
-    parser = argparse.ArgumentParser(prog=prog, description="Serves a world to OpenEnv's clients.")
-    parser.add_argument("world", help="its name, such as alfworld")
-    parser.add_argument("--options", type=json.loads, default={}, help="of the world's class, as a JSON object")
+    parser = world_parser(prog, "Serves a world to OpenEnv's clients.", 8000)
     parser.add_argument("--max_sessions", type=int, default=64, help="sessions at a time (default 64)")
-    parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
-    parser.add_argument("--port", type=int, default=8000, help="default: 8000")
     args = parser.parse_args(arguments)
     import uvicorn
 

@@ -21,9 +21,7 @@ from typing import Any
 from embodied_mem.envs.checks import checked_seed
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.serve.verl_agent import read_config
-from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv, get_environment
-
-_LIMIT = "max_nb_steps_per_episode"
+from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv, config_field, get_environment
 
 
 @dataclasses.dataclass
@@ -80,7 +78,8 @@ class AlfredTXTEnv:
             raise InvalidInputError("seed: expected one in mode 'test'")
         index = random.randrange(self.num_games) if seed is None else checked_seed(seed) % self.num_games
         self.current_game_file = self.game_files[index]
-        self._env = BatchEnv([self.current_game_file], 1, self._split.config["rl"]["training"][_LIMIT])
+        max_steps = config_field(self._split.config, "rl", "training", "max_nb_steps_per_episode")
+        self._env = BatchEnv([self.current_game_file], 1, max_steps)
         texts, infos = self._env.reset()
         return self._tell(texts[0], infos["admissible_commands"][0])
 

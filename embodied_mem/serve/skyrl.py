@@ -23,6 +23,7 @@ from typing import Any
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
 from embodied_mem.serve.replies import SYSTEM_PROMPT, command_of, prompt_of
+from embodied_mem.serve.world_options import json_object
 
 try:
     import skyrl_gym
@@ -129,10 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("file", help="the parquet file")
     parser.add_argument("--num_tasks", type=int, default=1000)
     parser.add_argument("--first_seed", type=int, default=0)
-    parser.add_argument("--options", type=json.loads, default={}, help='of the world, as JSON: \'{"tasks": "train"}\'')
+    parser.add_argument("--options", type=json_object, default={}, help='of the world, as JSON: \'{"tasks": "train"}\'')
     args = parser.parse_args(arguments)
-    if not isinstance(args.options, dict) or args.num_tasks < 1:
-        parser.error("expected --options as a JSON object and --num_tasks of at least 1")
+    if args.num_tasks < 1:
+        parser.error("--num_tasks: expected at least 1")
     TextEnv(args.world, **args.options).close()  # refuses unknown worlds and options before anything is written
     write_dataset(args.file, rows(args.world, args.num_tasks, args.first_seed, **args.options))
     print(f"{args.num_tasks} tasks of {args.world} in {args.file}")

@@ -76,7 +76,7 @@ class AlfworldEnvs:
         split = "train" if is_train else kwargs.get("eval_dataset", "eval_in_distribution")
         config = read_config(alf_config_path)
         if "order" in kwargs:
-            config["dataset"] = {**config.get("dataset", {}), "order": kwargs["order"]}
+            config["dataset"] = {**(config.get("dataset") or {}), "order": kwargs["order"]}
         games = get_environment(config["env"]["type"])(config, train_eval=split)
         self.num_processes, self.group_n = env_num * group_n, group_n
         listing = "\n".join("/".join(Path(file).parts[-3:]) for file in games.game_files)
@@ -122,17 +122,8 @@ class AlfworldEnvs:
         return [{**row, "observation_text": text} for row, text in zip(rows, texts)]
 
 
-def build_alfworld_envs(
-    alf_config_path: str | os.PathLike[str],
-    seed: int,
-    env_num: int,
-    group_n: int,
-    resources_per_worker: Mapping[str, Any] | None = None,
-    is_train: bool = True,
-    env_kwargs: Mapping[str, Any] | None = None,
-) -> AlfworldEnvs:
-    """Make the envs; the arguments are those of `AlfworldEnvs`."""
-    return AlfworldEnvs(alf_config_path, seed, env_num, group_n, resources_per_worker, is_train, env_kwargs)
+build_alfworld_envs = AlfworldEnvs
+"""The name under which verl-agent makes the envs."""
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:

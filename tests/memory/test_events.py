@@ -19,6 +19,7 @@ from embodied_mem.memory import (
 )
 from embodied_mem.memory.graph import scope_text
 from embodied_mem.memory.lifelong import replay
+from embodied_mem.memory.profile import UserProfile
 from embodied_mem.memory.store import EventStore
 from experiments.attacks.notes_module import Notes
 
@@ -322,3 +323,31 @@ def test_a_disk_that_refuses_is_a_storage_error(tmp_path):
         for options in ({}, {"read_only": True}):
             with pytest.raises(EmbodiedMemError):
                 MemoryStore(path, {"notes": Notes()}, **options)
+
+
+def test_a_module_that_applies_in_its_own_way_does_so_at_once_and_on_replay(tmp_path):
+    class Counting(Notes):
+        def __init__(self):
+            super().__init__()
+            self.count = 0
+
+        def apply(self, event):
+            self.count += 1
+            return super().apply(event)
+
+    class Profile(UserProfile):
+        count = 0
+
+        def apply(self, event):
+            self.count += 1
+            super().apply(event)
+
+    for name, kind in (("notes", Counting), ("profile", Profile)):
+        module = kind()
+        event = {"text": "one"} if name == "notes" else module.propose("I like tea.", episode=0, step=0, time=1)
+        with MemoryStore(tmp_path / name, {name: module}) as store:
+            store.record(name, event)
+        again = kind()
+        with MemoryStore(tmp_path / name, {name: again}):
+            assert (module.count, again.count) == (1, 1)
+            assert module.state() == again.state()

@@ -20,7 +20,7 @@ MAX_STEPS = 4
 @pytest.fixture(scope="module")
 def call():
     """`call(route, **given)` posts, or gets where nothing but an id is given and the route is read."""
-    worlds = Worlds("alfworld", max_envs=40, max_steps=MAX_STEPS)
+    worlds = Worlds("alfworld", {"max_steps": MAX_STEPS}, max_envs=40)
     server = make_server(worlds, port=0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{server.server_address[1]}"

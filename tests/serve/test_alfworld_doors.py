@@ -1,4 +1,4 @@
-"""Doors for verl-agent and RAGEN: what their managers call, against an env of the compat class per process."""
+"""Doors for verl-agent and RAGEN: what their managers call, against envs of one game of the compat class."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.serve.ragen import AlfredEnvConfig, AlfredTXTEnv
 from embodied_mem.serve.verl_agent import build_alfworld_envs
 from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv
+from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.generator import generate, write
 
 yaml = pytest.importorskip("yaml")
@@ -77,12 +78,18 @@ def test_it_answers_as_a_process_per_env_does(config, make, is_train):
     envs.close(timeout_s=5)
 
 
-def test_a_command_that_is_none_is_answered_and_a_won_game_pays_ten(config, make):
-    envs = make(env_num=1, group_n=1)
+def test_a_command_that_is_none_is_answered_and_a_won_game_pays_ten(config, make, tmp_path):
+    longer = {**config, "rl": {"training": {"max_nb_steps_per_episode": 50}}}
+    envs = make(lambda config: longer, env_num=1, group_n=1)
     _, _, infos = envs.reset()
-    texts, *_ = envs.step(["fly away"])
-    assert texts == ["Nothing happens."]
-    assert infos[0]["won"] is False
+    walkthrough = Game.load(infos[0]["extra.gamefile"]).walkthrough
+    assert envs.step(["fly away"])[0] == ["Nothing happens."]
+    paid = [(rewards[0], dones[0]) for _, _, rewards, dones, _ in (envs.step([one]) for one in walkthrough)]
+    assert paid == [(0.0, False)] * (len(walkthrough) - 1) + [(10.0, True)]
+    assert envs.step(["look"])[2:4] == ([10.0], [True])  # a finished game repeats its answer
+    ragen = AlfredTXTEnv(AlfredEnvConfig(config_file=str(tmp_path / "config_tw.yaml"), score=3.0))
+    ragen.reset(seed=ragen.game_files.index(infos[0]["extra.gamefile"]))
+    assert [ragen.step(one)[1] for one in walkthrough][-2:] == [0.0, 3.0]
 
 
 def test_one_text_is_no_batch_of_commands(make):

@@ -96,8 +96,8 @@ class AlfredTWEnv:
     def collect_game_files(self, verbose: bool = False) -> None:
         """List the games anew, after the config was changed, say."""
         folder_field, count_field = _SPLITS[self.train_eval]
-        folder = Path(os.path.expandvars(_field(self.config, "dataset", folder_field))).absolute()
-        numbers = _field(self.config, "env", "task_types")
+        folder = Path(os.path.expandvars(config_field(self.config, "dataset", folder_field))).absolute()
+        numbers = config_field(self.config, "env", "task_types")
         if not numbers:
             raise InvalidInputError("config: env.task_types: expected at least one of 1 to 6, got none")
         types = {_NUMBERED[number - 1] for number in numbers if number in range(1, 7)}
@@ -112,7 +112,7 @@ class AlfredTWEnv:
             raise InvalidInputError(f"config: dataset.order: expected walk or sorted, got {order!r}")
         if order == "sorted":
             games.sort()
-        count = _field(self.config, "dataset", count_field)
+        count = config_field(self.config, "dataset", count_field)
         self.game_files = games[:count] if count > 0 else games
         self.num_games = len(self.game_files)
 
@@ -126,23 +126,24 @@ class AlfredTWEnv:
         Raises:
             InvalidInputError: the training method is unknown, the expert, or `batch_size` is out of range.
         """
-        method = _field(self.config, "general", "training_method")
+        method = config_field(self.config, "general", "training_method")
         if method not in ("dqn", "dagger"):
             raise InvalidInputError(f"config: general.training_method: expected dqn or dagger, got {method!r}")
         above = "rl" if method == "dqn" else "dagger"
         is_training = self.train_eval == "train"
-        shuffles = is_training and _field(self.config, "env", "domain_randomization")
+        shuffles = is_training and config_field(self.config, "env", "domain_randomization")
         has_expert = has_expert and is_training and method == "dagger"
         return BatchEnv(
             self.game_files,
             batch_size,
-            _field(self.config, above, "training", "max_nb_steps_per_episode"),
-            expert_type=_field(self.config, "env", "expert_type") if has_expert else None,
+            config_field(self.config, above, "training", "max_nb_steps_per_episode"),
+            expert_type=config_field(self.config, "env", "expert_type") if has_expert else None,
             numbering=random if shuffles else None,
         )
 
 
-def _field(config: dict[str, Any], *names: str) -> Any:
+def config_field(config: dict[str, Any], *names: str) -> Any:
+    """Return a field of a configuration; a missing one is refused."""
     value: Any = config
     for i, name in enumerate(names):
         try:

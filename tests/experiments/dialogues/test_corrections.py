@@ -44,3 +44,16 @@ def test_an_item_is_told_asked_and_scored():
         "old_ended": 0.0,
         "wrongly_ended": 0.0,
     }
+
+
+def test_an_ended_statement_is_seen():
+    item = {
+        "asker": "Ann",
+        "said": [{"speaker": "Ann", "text": "I like tea."}, {"speaker": "Ann", "text": "I don't like tea anymore."}],
+        "question": "What about tea?",
+        "first_must_contain": ["anymore"],
+        "first_must_not_be": 0,
+        "still_true": [0, 1],
+    }
+    scores = corrections.score(item)
+    assert (scores["old_ended"], scores["wrongly_ended"]) == (1.0, 0.5)
