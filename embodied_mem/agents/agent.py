@@ -1,4 +1,4 @@
-"""What an agent is: it gets goal and observations as text, and gives commands.
+"""An agent: it gets goal and observations as text, and gives commands.
 
     class Looker(Agent):
         def reset(self, goal, observation, info): ...

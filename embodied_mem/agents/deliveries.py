@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Delivered:
-    """What one row gets at one step.
+    """The delivery of one row at one step.
 
     Attributes:
         memory: experiences in the executor's prompt.

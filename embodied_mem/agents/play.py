@@ -41,7 +41,7 @@ GOING_BACK = """
 
 
 class Person(Agent):
-    """Who types commands, and sees more than agents do: what is admissible, and how far the goal is reached.
+    """A person who types commands and sees more than agents do: admissible commands and progress.
 
     Args:
         envs: that are played, with one env.

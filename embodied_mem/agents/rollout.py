@@ -40,7 +40,7 @@ DRAWN = -1
 
 
 class Envs(Protocol):
-    """What is played: a vector env of `embodied_mem.envs`, or several as one."""
+    """A vector env of `embodied_mem.envs`, or several as one."""
 
     @property
     def num_envs(self) -> int:

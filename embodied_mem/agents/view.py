@@ -29,7 +29,7 @@ _FOUND_IN = re.compile(r"((?:was|\bused \w+) in )([a-z]+) (\d+)")
 
 @dataclasses.dataclass
 class View:
-    """What a delivery may look at in one running episode.
+    """The view that a delivery has of a running episode.
 
     Attributes:
         goal: the instruction.

@@ -32,7 +32,7 @@ from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """What the executor did in one step of a batch.
+    """One step of the executor, for a batch.
 
     Attributes:
         actions: one command per row.

@@ -1,4 +1,4 @@
-"""How an executor's prompt and its command are written in tokens: as a model trained here reads them, or in a chat.
+"""Formats of an executor's prompt and command in tokens: as a model trained here reads them, or in a chat.
 
     PlainFormat(tokenizer)                        # the prompt as it is; the command ends with the end token
     ChatFormat(tokenizer, instruction)            # the family's chat template, told what its job is

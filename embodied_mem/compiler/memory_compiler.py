@@ -204,7 +204,7 @@ class MemoryCompiler:
         ]
 
     def attention(self, compiled: Sequence[Compiled]) -> list[list[tuple[str, float]]]:
-        """How much each output attended to each line of its prompt: (line, share) in order.
+        """Return how much each output attended to each line of its prompt: (line, share) in order.
 
         A share is the mean over heads, layers and the positions that decided on a token of the text; what they lack to
         1 went to tokens written before. Everything is read again, by a program that nothing else uses: for traces.

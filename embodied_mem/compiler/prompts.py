@@ -42,7 +42,7 @@ def plain_goal(goal: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What an executor's prompt shows of the episode so far, for every delivery alike.
+    """The episode so far as an executor's prompt shows it, for every delivery alike.
 
     Attributes:
         full_turns: the latest turns that are shown with their answers; older ones show the action only.

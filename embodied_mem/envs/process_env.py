@@ -66,7 +66,7 @@ os.register_at_fork(after_in_child=_let_go)
 
 
 class Process(Protocol):
-    """What one env asks of its process beside playing: to end, also twice."""
+    """The process of one env, which can be ended, also twice."""
 
     def close(self) -> None:
         """End the process."""
@@ -74,7 +74,7 @@ class Process(Protocol):
 
 @dataclasses.dataclass
 class Episode:
-    """What one env knows of its episode beside its process."""
+    """The episode of one env, beside its process."""
 
     text: str = ""
     goal: str = ""
@@ -102,7 +102,7 @@ class Episode:
 
 
 class Processes(abc.ABC):
-    """What the native worlds have in C++ (`NativeVectorEnv` calls it): one process per env, one thread per process.
+    """The counterpart of the native worlds' C++ (`NativeVectorEnv` calls it): a process and a thread per env.
 
     Calls wait for every env before they raise. A process that dies while playing marks its episode; the env's next
     reset replaces it. An env whose reset failed has no episode, says so, and refuses steps until it is reset.

@@ -1,4 +1,4 @@
-"""What the native worlds' vector envs share: the seeded order of tasks, reset, step, answers, snapshots, checks.
+"""The common part of the native worlds' vector envs: order of tasks, reset, step, answers, snapshots, checks.
 
 class MyWorldVectorEnv(NativeVectorEnv):
     extra_info = ("admissible_commands",)
@@ -294,7 +294,7 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 class Stream(NamedTuple):
-    """What decides an env's episodes, with their number: a seed, and which of how many envs share it."""
+    """A stream of episodes: a seed, and which of how many envs share it."""
 
     seed: int
     env: int

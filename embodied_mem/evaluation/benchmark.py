@@ -1,4 +1,4 @@
-"""What a benchmark is, and the result of one episode: all that the command line knows of a world's scoring.
+"""The interface of a benchmark and the result of one episode: all that the command line knows of scoring.
 
     benchmark = load("eb_alfred", "benchmark")                       # named by the world's card
     report = benchmark.evaluate(dataclasses.replace(benchmark.config, num_tasks=10))
@@ -162,7 +162,7 @@ def chosen_by(config: Any) -> dict[str, Any]:
 
 
 class Benchmark(Protocol):
-    """How a world is scored.
+    """The scoring of a world.
 
     Attributes:
         description: what `--help` says above the options.

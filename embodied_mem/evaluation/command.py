@@ -1,4 +1,4 @@
-"""What the programs have in common: which models they take and where they go, where results land, how they end.
+"""The common part of programs: the models they take, where results land, how they end.
 
 run(main)                          # what the user can mend is one line, anything else a traceback
 add_model_options(parser); models_of(options).load()

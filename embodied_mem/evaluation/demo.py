@@ -1,4 +1,4 @@
-"""What memory is worth, shown in the terminal within seconds: needs no data, no model and no extra.
+"""The worth of memory, shown in the terminal within seconds: needs no data, no model and no extra.
 
     embodied-mem demo                    # four generated homes, twelve tasks in each
     embodied-mem demo --homes 20         # enough homes for an interval over homes

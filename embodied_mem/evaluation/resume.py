@@ -1,4 +1,4 @@
-"""What a comparison has finished: one JSON line per episode, below a line that says what they belong to.
+"""Finished episodes of a comparison: a JSON line each, below a line that says what they belong to.
 
     finished = Finished(path, {"commit": "...", "max_steps": 50}, EpisodeResult)
     if ("compiled", "0", "game 12") not in finished.rows:

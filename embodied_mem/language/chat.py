@@ -73,7 +73,7 @@ class Usage:
 
 @dataclasses.dataclass(frozen=True)
 class ChatReply:
-    """What a model answered.
+    """An answer of a model.
 
     Attributes:
         text: the answer; empty if the model gave none.
@@ -90,7 +90,7 @@ class ChatReply:
 
 @dataclasses.dataclass(frozen=True)
 class Prices:
-    """What a million tokens cost, in any one currency.
+    """Prices of a million tokens, in any one currency.
 
     Attributes:
         prompt: of tokens sent.

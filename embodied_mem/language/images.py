@@ -99,7 +99,7 @@ class ImagePool:
 
 
 def content(text: str, images: Sequence[Picture] = ()) -> str | list[dict[str, object]]:
-    """What a message says: the text alone, or with pictures after it, as OpenAI's content parts.
+    """Return what a message says: the text alone, or with pictures after it, as OpenAI's content parts.
 
     Raises:
         InvalidInputError: something that is no picture.

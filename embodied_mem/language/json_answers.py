@@ -204,7 +204,7 @@ def _is_nest(value: object) -> bool:
 
 
 def _without_fence(text: str) -> str:
-    """What a Markdown fence holds that is all of the text; else the text."""
+    """Return what a Markdown fence holds that is all of the text; else the text."""
     first, newline, rest = text.partition("\n")
     language = first.removeprefix("```").strip()
     begins = newline and first.startswith("```") and (not language or (language.isascii() and language.isalpha()))

@@ -1,4 +1,4 @@
-"""What each memory finds for a question, on one scale.
+"""Answers of each memory to a question, on one scale.
 
     asked = Question("where is the blue mug?")
     items = answers("spatial", memory.spatial, asked, weight)
@@ -34,7 +34,7 @@ _LEAST = 0.05
 
 
 class Question(NamedTuple):
-    """What is asked, and in which situation.
+    """A question and its situation.
 
     Attributes:
         query: the text.
@@ -56,7 +56,7 @@ class Question(NamedTuple):
 
 
 def answers(name: str, module: Any, asked: Question, weight: Callable[[str], float] | None) -> list[Record]:
-    """What a memory finds.
+    """Return what a memory finds.
 
     Each is of one of the types below and of no other: asking an abstract class whether it has an instance takes longer.
 
@@ -104,7 +104,7 @@ def _same(word: str) -> float:
 
 
 def _found(module: Any, asked: Question, words: Asked | None) -> list[Record]:
-    """What a memory other than the notes gives, scored as it scores; without words what fits by itself, too."""
+    """Return what a memory other than the notes gives, scored as it scores; without words what fits by itself, too."""
     if type(module) is SpatialMemory:
         options: dict[str, Any] = {"hops": asked.hops, "as_of": asked.as_of}
         if words is None:

@@ -109,7 +109,7 @@ class AsyncLifelongMemory:
         return pool.submit(contextvars.copy_context().run, call)
 
     async def _changed(self, call: Callable[[], R]) -> R:
-        """What a change returns; it is made even if the await is cancelled."""
+        """Return what a change returns; it is made even if the await is cancelled."""
         change = self._submit(self._writer, call)
         try:
             return await asyncio.shield(asyncio.wrap_future(change))

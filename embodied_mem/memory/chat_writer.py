@@ -81,7 +81,7 @@ class ChatWriter:
     def ask(
         self, instruction: str, question: str, parse: Callable[[Any], Value], schema: Json | None = None
     ) -> Value | None:
-        """What `parse` makes of the JSON that the model answers; None if there is no such answer.
+        """Return what `parse` makes of the JSON that the model answers; None if there is no such answer.
 
         Args:
             instruction: what to do and in which form to answer.
@@ -132,7 +132,7 @@ class ChatWriter:
         return self.ask(_SUMMARY, "\n".join(texts), lambda value: parse_text(value["summary"]), SUMMARY)
 
     def step_summary(self, action: str, text: str) -> str | None:
-        """What came of one action. A `StepSummarizer` of the temporal memory."""
+        """Return what came of one action. A `StepSummarizer` of the temporal memory."""
         question = f"The robot did: {action or 'nothing'}\nIt was told: {text}"
         return self.ask(_STEP, question, lambda value: parse_text(value["summary"]), SUMMARY)
 
@@ -166,7 +166,7 @@ def parse_text(value: Any) -> str:
 
 
 def _parsed(answer: str, parse: Callable[[Any], Value]) -> Value:
-    """What `parse` makes of the JSON in an answer. Raises ValueError if there is none that it takes."""
+    """Return what `parse` makes of the JSON in an answer. Raises ValueError if there is none that it takes."""
     taken: list[Value] = []
 
     def check(value: object) -> tuple[object, str]:

@@ -65,7 +65,7 @@ _DEGREES = frozenset(("anymore", "longer", "never", "cannot", "again", "now", "s
 
 
 class Claim(NamedTuple):
-    """What a clause says.
+    """A clause's statement.
 
     Attributes:
         words: the clause word by word, without its negation; one form of "be" and of a verb in the present.

@@ -135,7 +135,7 @@ class EntryMemory(RecordMemory):
         return entry.text
 
     def derived_from(self, entry: Entry, episode: int) -> bool:
-        """Whether what the entry says comes from this episode, whatever else supports it."""
+        """Return whether what the entry says comes from this episode, whatever else supports it."""
         return False
 
     # Changing.
@@ -240,7 +240,7 @@ class EntryMemory(RecordMemory):
         return None if number is None else self.entries[number]
 
     def known_at(self, entry: int, as_of: int | None) -> bool:
-        """Whether an entry was there at a time; None for now."""
+        """Return whether an entry was there at a time; None for now."""
         return as_of is None or self.entries[entry].created <= as_of
 
     def search(self, query: str, k: int = 5, above: float = _ANY) -> list[tuple[Entry, float]]:
@@ -348,7 +348,7 @@ def _new_rows(support: Sequence[Support], rows: Iterable[Sequence[Any]]) -> list
 
 
 def learning(episode: Episode, number: int, time: int, place: str) -> tuple[Episode, int, int, str]:
-    """What `propose` is given, checked."""
+    """Return what `propose` is given, checked."""
     numbers = checked_number("number", number), checked_number("time", time)
     return checked_episode(episode), *numbers, checked_text("place", place)
 

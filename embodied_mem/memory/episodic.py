@@ -147,7 +147,7 @@ class EpisodicMemory(EntryMemory):
         return f"{text}; {count} times" if count > 1 else text
 
     def derived_from(self, entry: Entry, episode: int) -> bool:
-        """Whether the text tells of this episode."""
+        """Return whether the text tells of this episode."""
         mixed = bool(entry.data.get("said")) and any(row.episode == episode for row in entry.support)
         return mixed or entry.data.get("origin") == episode
 
@@ -172,7 +172,7 @@ class EpisodicMemory(EntryMemory):
 
 
 def _actions(episode: Episode, refused: Iterable[bool]) -> Iterable[str]:
-    """What had an effect."""
+    """Return what had an effect."""
     return dict.fromkeys(step.action for step, failed in zip(episode.steps, refused) if not failed)
 
 

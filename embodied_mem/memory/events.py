@@ -197,7 +197,7 @@ TemporalEvent = BeginBuffer | ObserveStep
 
 
 class ImageRow(TypedDict):
-    """What is kept of an image."""
+    """A stored image."""
 
     hash: str
     path: NotRequired[str]

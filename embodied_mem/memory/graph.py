@@ -48,7 +48,7 @@ from .arguments import checked_number, native_call, shown
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """Whose memory it is. Empty: not divided by this."""
+    """The owner of a memory. Empty: not divided by this."""
 
     user: str = ""
     robot: str = ""

@@ -44,7 +44,7 @@ class Image(NamedTuple):
 
 
 def image_record(image: Any) -> dict[str, Any]:
-    """What is kept of an image, of its bytes, of an array or of the file of a path, as JSON.
+    """Return what is kept of an image, of its bytes, of an array or of the file of a path, as JSON.
 
     Raises:
         InvalidInputError: what is no image, or a file that cannot be read.

@@ -416,7 +416,7 @@ class LifelongMemory:
         return WriteReceipt(merged=(now,))
 
     def _receipt(self, given: Iterable[str], outcome: Status = "unknown", refused: Iterable[str] = ()) -> WriteReceipt:
-        """What the last event did in these modules."""
+        """Return what the last event did in these modules."""
         rows: dict[str, dict[str, Record]] = {"stored": {}, "merged": {}, "ended": {}}
         with self._locks.reading:
             for name in given:
@@ -667,7 +667,7 @@ class LifelongMemory:
         )
 
     def _reviewed(self) -> bool:
-        """Whether a contradiction of the last event was decided otherwise than by the rules."""
+        """Return whether a contradiction of the last event was decided otherwise than by the rules."""
         if self.review is None or self.spatial is None:
             return False
         doubtful = [ended for ended in self.spatial.doubtful if _is_doubtful(ended, self.spatial)]
@@ -693,7 +693,7 @@ class LifelongMemory:
         as_of: int | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> Recollection:
-        """What all modules remember that fits a query, within a budget.
+        """Return what all modules remember that fits a query, within a budget.
 
         For the goal of the running task, its last steps and what is around the agent fit by themselves. For any other
         query an item has to fit the query, on one scale for all modules (`relevance`).
@@ -731,7 +731,7 @@ class LifelongMemory:
             return self._last
 
     def _found_by(self, name: str, asked: Question, weight: Callable[[str], float] | None) -> list[Record]:
-        """What a module finds; one that changes with tasks only is searched once for each query of a task."""
+        """Return what a module finds; one that changes with tasks only is searched once for each query of a task."""
         if name in PER_STEP or asked.where:
             return answers(name, self._modules[name], asked, weight)
         key = (name, asked.query, asked.place, asked.k, asked.as_of, asked.of_task)
@@ -948,7 +948,7 @@ class LifelongMemory:
             return self._receipt(events)
 
     def _texts_of(self, numbers: Iterable[int]) -> list[str]:
-        """What notes say that is still so, the latest first."""
+        """Return what notes say that is still so, the latest first."""
         notes = [self.notes.notes[number] for number in numbers if number in self.notes.notes] if self.notes else []
         return [
             note.text for note in sorted(notes, key=lambda note: -(note.sources[-1].time or 0)) if note.ended is None
@@ -1124,7 +1124,7 @@ def _text(value: Any) -> str:
 
 
 def _is_doubtful(conflict: Ended, spatial: SpatialMemory) -> bool:
-    """Whether a model read the new fact, or it is less sure than the one that it ended."""
+    """Return whether a model read the new fact, or it is less sure than the one that it ended."""
     new, old = spatial.confidence(conflict.by), spatial.confidence(conflict.fact)
     return new is None or new < (1.0 if old is None else old)
 

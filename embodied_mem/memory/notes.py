@@ -59,7 +59,7 @@ class End(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """What a note claims: how many claims, how many of them deny something, and those that are no longer so."""
+    """Claims of a note: their number, how many deny something, and those that are no longer so."""
 
     num_claims: int
     num_denials: int
@@ -386,7 +386,7 @@ class NoteMemory(RecordMemory):
         return {name for note in versions for name in note.labels}
 
     def word_weight(self, word: str) -> float:
-        """How much a stem tells among the notes."""
+        """Return how much a stem tells among the notes."""
         return self._words.weight(word)
 
     def retrieve(
@@ -441,7 +441,7 @@ class NoteMemory(RecordMemory):
         return best[:k]
 
     def _score_beside(self, number: int, own: Mapping[int, float]) -> float:
-        """What a note gets of the scores of those that were said beside it, in the same conversation."""
+        """Return what a note gets of the scores of those that were said beside it, in the same conversation."""
         its = self._conversation_of.get(number)
         if its is None:
             return 0.0
@@ -581,12 +581,12 @@ def _usual_trust(kind: str) -> Trust:
 
 
 def _about(note: Record) -> str:
-    """What queries are compared with."""
+    """Return what queries are compared with."""
     return " ".join(part for part in (note.speaker, note.text, note.data["when"]) if part)
 
 
 def _key(text: str, *said: Any) -> tuple[Any, ...]:
-    """What is equal for the same text said again; `said`: kind, speaker, when, action, trust, labels."""
+    """Return what is equal for the same text said again; `said`: kind, speaker, when, action, trust, labels."""
     *rest, labels = said
     return " ".join(text.split()).rstrip(".!"), *rest, tuple(sorted(labels.items()))
 

@@ -1,4 +1,4 @@
-"""What `LifelongMemory.observe` takes: text, facts, images, a pose, a time and an outcome, checked as they come in.
+"""Arguments of `LifelongMemory.observe`: text, facts, images, a pose, a time and an outcome, checked.
 
     observe("look", facts=[("mug", "on", "table", 0.9)], pose=(1.2, 0.4, 0.0), time=1732.5, images=["cam.png"])
     observe("pick(mug)", outcome=Outcome("failure", "gripper slipped"))
@@ -25,7 +25,7 @@ _FAILED: dict[str, bool | None] = {"success": False, "failure": True, "unknown":
 
 
 class Outcome(NamedTuple):
-    """How an action ended, as the world knows it.
+    """The outcome of an action, as the world knows it.
 
     Attributes:
         status: "success", "failure" or "unknown"; of "unknown" the text says whether it failed.
@@ -83,7 +83,7 @@ class Observation:
         return [row for row in found if row[1]] + [(_sentence(*fact[:3]), [fact]) for fact in given]
 
     def status(self, reading: Reading) -> Status:
-        """How the action ended: as the world knows it, else as the text says."""
+        """Return how the action ended: as the world knows it, else as the text says."""
         failed = True if self.failed is None and reading.refused else self.failed
         return "unknown" if failed is None else "failure" if failed else "success"
 
@@ -114,7 +114,7 @@ class Observation:
         return event, given
 
     def note(self, action: str, lines: list[str]) -> dict[str, Any]:
-        """What the notes are given of these lines."""
+        """Return what the notes are given of these lines."""
         return {"text": lines, "kind": SEEN, "action": action, "trust": self.trust}
 
 

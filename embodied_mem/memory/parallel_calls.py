@@ -21,7 +21,7 @@ class ParallelCalls:
         self._process = 0
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        """What the calls return; the first error of one is raised."""
+        """Return what the calls return; the first error of one is raised."""
         if self._pool is None or self._process != os.getpid():  # a forked child has none of its threads
             self._process = os.getpid()
             self._pool = concurrent.futures.ThreadPoolExecutor(self._num_threads, "embodied_mem.memory")

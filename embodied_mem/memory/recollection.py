@@ -1,4 +1,4 @@
-"""What the calls of a memory give back: recollections, receipts; and what of it is told again.
+"""Results of a memory's calls: recollections, receipts; and references, where one is told again.
 
     recollection = pack(items, budget_tokens=60)
     recollection.render()          # the texts, one a line
@@ -59,7 +59,7 @@ class LeftOut(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Recollection:
-    """What was found for a query.
+    """The items found for a query.
 
     Attributes:
         query: as asked.
@@ -130,7 +130,7 @@ def pack(
     as_of: int | None = None,
     counter: Callable[[str], int] = count_tokens,
 ) -> Recollection:
-    """What fits the budget: first the best item of each module, then the others by score, as long as they fit.
+    """Return what fits the budget: first the best item of each module, then the others by score, as long as they fit.
 
     A text that a chosen item has already is left out, whatever mark it ends in. What a source of little trust says
     becomes a quotation. Items and what was left out come best first.
@@ -193,7 +193,7 @@ class ForgetReceipt(dict[str, int]):
 
 @dataclasses.dataclass(frozen=True)
 class WriteReceipt:
-    """What one `tell` or `observe` changed.
+    """The changes of one `tell` or `observe`.
 
     Attributes:
         stored: new entries, notes among them.
@@ -263,7 +263,7 @@ class Recent:
         self._given.append(found.items)
 
     def item_of(self, text: str) -> Record | None:
-        """What was recalled in these words, however they are written; None for any other text."""
+        """Return what was recalled in these words, however they are written; None for any other text."""
         recent, forms = tuple(self._given), self._forms
         if forms[0] != recent:
             items = itertools.chain.from_iterable(recent)
@@ -307,6 +307,6 @@ class References:
 
     @classmethod
     def of_rows(cls, rows: Any) -> References:
-        """What `rows` gave. Raises InvalidInputError for anything else."""
+        """Return what `rows` gave. Raises InvalidInputError for anything else."""
         check(dict[str, list[Reference]], "state: references", rows)
         return cls({entry: [Reference(*row) for row in its] for entry, its in rows.items()})

@@ -283,7 +283,7 @@ class SemanticMemory(EntryMemory):
         return None
 
     def derived_from(self, entry: Entry, episode: int) -> bool:
-        """Whether the writer took the text from this episode."""
+        """Return whether the writer took the text from this episode."""
         return entry.data.get("origin") == episode
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:

@@ -147,7 +147,7 @@ class TemporalMemory(RecordMemory):
         return event
 
     def _is_raw(self, text: str) -> bool:
-        """Whether a text is no short sentence already: no rule reads it, or it would be cut."""
+        """Return whether a text is no short sentence already: no rule reads it, or it would be cut."""
         length = len(" ".join(text.split()))
         return length > _MAX_CHARACTERS or (length > _SHORT and not self._reader.read(text).understood)
 

@@ -153,7 +153,7 @@ class ViewMemory(RecordMemory):
         return self.record(number) if self.has(number) and self._rows.get(number, _TIME) == time else None
 
     def has(self, number: int) -> bool:
-        """Whether there is a view of this number."""
+        """Return whether there is a view of this number."""
         return 0 <= number < len(self._rows) and self._rows.get(number, _EPISODE) != _NONE
 
     def near(self, pose: Sequence[float] | None, within_m: float, after: float | None = None) -> np.ndarray:

@@ -415,12 +415,12 @@ _OF_TIMES = re.compile(r"\W*(?:when|since when|(?:for )?how long|how often|(?:in
 
 
 def asks_when(text: str) -> bool:
-    """Whether a question asks for a time."""
+    """Return whether a question asks for a time."""
     return _OF_TIMES.match(normal(text)) is not None
 
 
 def tells_when(words: Iterable[str]) -> bool:
-    """Whether one of the words of a text tells a time, as "yesterday" or "2023" do."""
+    """Return whether one of the words of a text tells a time, as "yesterday" or "2023" do."""
     return any(word in _TIMES or (len(word) == 4 and word.isdecimal()) for word in words)
 
 

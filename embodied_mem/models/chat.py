@@ -28,7 +28,7 @@ from embodied_mem.models.sampling import SamplingSettings, generate, pad_prompts
 
 @dataclasses.dataclass(frozen=True)
 class ChatTemplate:
-    """How a family of models writes a conversation. Signs are special tokens; what is said never is.
+    """A family's form of a conversation. Signs are special tokens; what is said never is.
 
     Attributes:
         begin: sign before everything, or "".

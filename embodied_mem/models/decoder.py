@@ -408,7 +408,7 @@ def extend(
 
 
 class TokenScores(NamedTuple):
-    """What the losses need of each position's next-token distribution, each float32[B, L]; unused ones cost nothing.
+    """Scores of each position's next token for the losses, each float32[B, L]; unused ones cost nothing.
 
     Attributes:
         log_probs: of the target.

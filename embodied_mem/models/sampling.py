@@ -33,7 +33,7 @@ from embodied_mem.models.kv_cache import KVCache
 
 @dataclasses.dataclass(frozen=True)
 class SamplingSettings:
-    """How a token is drawn; compiled in, so a new value is a new program.
+    """Settings of drawing a token; compiled in, so a new value is a new program.
 
     Attributes:
         temperature: logits are divided by it; 0 takes the most likely token.
@@ -69,7 +69,7 @@ class SamplingSettings:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """What `generate` returns; every array stays on the device.
+    """The result of `generate`; every array stays on the device.
 
     Attributes:
         tokens: int32[B, T], `pad_token` after the end.

@@ -34,7 +34,7 @@ NUM_TOKENS_CHOICES = (0, 4, 8, 16, 32)
 
 @dataclasses.dataclass(frozen=True)
 class SoftMemConfig:
-    """How soft tokens are made.
+    """Settings of soft tokens.
 
     Attributes:
         num_tokens: N; 0 switches the channel off.

@@ -68,7 +68,7 @@ class WeightsWatch:
         self._version: int | None = None  # of `_arrays`, once somebody asked
 
     def changed(self) -> bool:
-        """Whether an array is another one than at the last call; at the first call, True."""
+        """Return whether an array is another one than at the last call; at the first call, True."""
         now, before = _arrays(self._modules), self._arrays
         changed = len(now) != len(before) or any(a is not b for a, b in zip(now, before))
         if changed:

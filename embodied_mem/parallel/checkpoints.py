@@ -34,7 +34,7 @@ _MAX_LISTED = 8  # differences named in one error
 
 
 class Restored(NamedTuple):
-    """What `Checkpoints.restore` returns: the step, the arrays in the structure of `like`, the saved dictionary."""
+    """The result of `Checkpoints.restore`: step, arrays in the structure of `like`, the saved dictionary."""
 
     step: int
     arrays: Any

@@ -35,7 +35,7 @@ def wait_for_all(name: str) -> None:
 
 @contextlib.contextmanager
 def first_alone(name: str) -> Iterator[None]:
-    """What it encloses is done by the first process, and after that by the others."""
+    """Return what it encloses is done by the first process, and after that by the others."""
     if not is_first():
         wait_for_all(name)
     yield

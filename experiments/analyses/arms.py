@@ -211,7 +211,7 @@ def steps_of(tokens: int, samples: Sequence[Sample], tokenizer: Tokenizer, confi
 
 
 def rows_of(arm: str, seed: int) -> list[Setting]:
-    """How an arm is scored; the first row is the arm's."""
+    """Return how an arm is scored; the first row is the arm's."""
     name = f"{arm} {seed}"
     if arm == "no_bank":
         return [Setting("compiled", bank="empty", name=name), Setting("compiled", name=f"{name} bank=committed")]

@@ -41,7 +41,7 @@ DELIVERIES = ("none", "compiled", "teacher")
 
 
 def learned_from(episode: Episode, reader: Reader = DEFAULT) -> str:
-    """What a lost episode tells of the world: where things of the goal's kind were; empty if none was found."""
+    """Return what a lost episode tells of the world: where things of the goal's kind were; empty if none was found."""
     kind, places = reader.goal_object(episode.goal), dict[str, str]()
     for _, what, name, place in reader.events(episode):
         if what == "take" and kind and name.rstrip("0123456789 ") == kind:

@@ -56,7 +56,7 @@ def _filled(folder: pathlib.Path, leave: int) -> Iterator[None]:
 
 
 def _fails(call: Callable[[], object]) -> bool:
-    """Whether the call was told that the disk is full. Any other error is raised."""
+    """Return whether the call was told that the disk is full. Any other error is raised."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -128,7 +128,7 @@ def _store(rng: random.Random, folder: pathlib.Path, mounted: bool) -> bool:
 
 
 def _pending(folder: pathlib.Path) -> bool:
-    """Whether a forget is recorded and not finished; what the modules say of it does not count."""
+    """Return whether a forget is recorded and not finished; what the modules say of it does not count."""
     with MemoryStore(folder / "store", {"notes": Notes()}, fsync="never", read_only=True) as store:
         return store.report.forget_pending
 

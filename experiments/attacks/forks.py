@@ -67,7 +67,7 @@ def fork(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def _end() -> None:
-    """What an interpreter does at its end, which finds what is still held."""
+    """Return what an interpreter does at its end, which finds what is still held."""
     import atexit
 
     atexit._run_exitfuncs()

@@ -172,7 +172,7 @@ def mutate_state(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def mutate_answer(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """What a chat model might answer: read in time linear in its length, or refused."""
+    """Return what a chat model might answer: read in time linear in its length, or refused."""
     from embodied_mem.language.json_answers import read_json
 
     seed = b'```json\n{"place": "fridge 1", "why": ["cold", 3, null]}\n```'

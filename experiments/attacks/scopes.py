@@ -69,7 +69,7 @@ def scopes(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def _refusal(call: Callable[[], object]) -> str:
-    """What the library's error says; "" if there is none."""
+    """Return what the library's error says; "" if there is none."""
     try:
         call()
     except EmbodiedMemError as error:

@@ -95,7 +95,7 @@ class Cradle(CommandGenerator):
         return "; ".join([self.summary, *(self._gathered(answer) for _, answer in self.recent)])
 
     def _gathered(self, answer: str) -> str:
-        """What an answer tells about the thing that is looked for."""
+        """Return what an answer tells about the thing that is looked for."""
         looked = looked_for(self._goal, [answer])
         said = [f"{self._thing} in {p}" for p in looked.found] + [f"no {self._thing} in {p}" for p in looked.empty]
         return "; ".join(said)

@@ -70,7 +70,7 @@ class MemGen:
         self._rows = 0
 
     def weave(self, views: Sequence[View], keys: jax.Array) -> list[Woven]:
-        """What each of these episodes gets at this step; `keys` holds their keys first."""
+        """Return what each of these episodes gets at this step; `keys` holds their keys first."""
         prefixes = self.prefixes([(view.goal, view.room, tuple(view.turns)) for view in views])
         soft, logits = self.read(prefixes, [bool(view.turns) for view in views])
         bars = self._bars(keys)[: len(views)] if self._sampled else np.zeros(len(views))
@@ -113,7 +113,7 @@ class MemGen:
         return soft_id
 
     def _bars(self, keys: jax.Array) -> np.ndarray:
-        """What the logits have to pass: logits of uniform draws, so that INVOKE has its own probability."""
+        """Return what the logits have to pass: logits of uniform draws, so that INVOKE has its own probability."""
         import jax
 
         drawn = jax.vmap(lambda key: jax.random.logistic(jax.random.fold_in(key, 2)))(keys)
@@ -129,7 +129,7 @@ class WovenMemory(NoMemory):
         self._memgen = memgen
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """What the weaver writes for every row, or nothing."""
+        """Return what the weaver writes for every row, or nothing."""
         return [Delivered(soft=one.soft, tokens=one.tokens) for one in self._memgen.weave(views, keys)]
 
 

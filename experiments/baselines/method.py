@@ -100,7 +100,7 @@ def transcript(episode: Episode) -> str:
 
 
 def facts_of(episode: Episode) -> list[str]:
-    """What was where and what was done where, a fact each, with the room."""
+    """Return what was where and what was done where, a fact each, with the room."""
     room = compact_room(episode.first_observation)
     return [tagged(fact, room) for fact in clauses_of(episode)]
 

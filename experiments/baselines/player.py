@@ -48,7 +48,7 @@ class Looked(NamedTuple):
 
 
 def looked_for(goal: str, answers: Iterable[str]) -> Looked:
-    """What the answers of an episode tell."""
+    """Return what the answers of an episode tell."""
     thing, seen = DEFAULT.goal_object(goal), dict[str, bool]()
     for answer in answers:
         reading = DEFAULT.read(answer)

@@ -77,7 +77,7 @@ class Ours(Contender):
         return len(self.memory.state())
 
     def kept(self) -> int:
-        """How many turns are kept, word by word."""
+        """Return how many turns are kept, word by word."""
         return sum(len(entry.sources) for entry in self.memory.get_all("notes"))
 
 

@@ -106,7 +106,7 @@ class AdapterRow(abc.ABC):
         self._see(observation)
 
     def _act(self, *actions: str) -> bool:
-        """Whether all of these actions were done; the first that is refused is the last."""
+        """Return whether all of these actions were done; the first that is refused is the last."""
         for action in actions:
             if self.over:
                 return False
@@ -164,7 +164,7 @@ class AdapterRow(abc.ABC):
 
     @abc.abstractmethod
     def _state(self) -> str:
-        """Whether the place where the agent stands is `open` or `closed`; something else if it has no door."""
+        """Return whether the place where the agent stands is `open` or `closed`; something else if it has no door."""
 
     @abc.abstractmethod
     def _contents(self) -> list[str]:

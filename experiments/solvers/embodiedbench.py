@@ -346,7 +346,7 @@ def result_of(name: str, subset: str, task: str, outcome: Played, tokens: int = 
 
 
 def progress_of(progress: Progress) -> Callable[[Played], None]:
-    """What `rollout` calls when a task ends."""
+    """Return what `rollout` calls when a task ends."""
     return lambda outcome: progress.update(won=outcome.won)
 
 

@@ -77,7 +77,7 @@ def render_errands(errands: Errands) -> str:
 
 
 def parse_errands(goal: str) -> Errands | None:
-    """What a sentence asks for; None if it is none of these, or one that ALFWorld has itself."""
+    """Return what a sentence asks for; None if it is none of these, or one that ALFWorld has itself."""
     text = " ".join(goal.lower().split()).removeprefix("your task is to: ").rstrip(".")
     if _VISIT.fullmatch(text):
         return Errands(visit=text)

@@ -40,7 +40,7 @@ MAX_SUMMARIES = 32
 
 @dataclasses.dataclass(frozen=True)
 class PlannerCriticConfig:
-    """What the agent has; the ablations of RoboMemory's table 2 switch parts off.
+    """Parts of the agent; the ablations of RoboMemory's table 2 switch some off.
 
     Attributes:
         critic: whether steps are criticised; without, a plan is carried out to its end.
@@ -86,7 +86,7 @@ ABLATIONS = {
 
 @dataclasses.dataclass
 class TaskRecord:
-    """What happened in one task, for reports.
+    """One task, for reports.
 
     Attributes:
         steps: actions given.

@@ -70,7 +70,7 @@ def _messages(system: str, user: str, images: Sequence[Picture]) -> list[dict[st
 
 
 class _Asking:
-    """What the three have in common.
+    """The common part of the three.
 
     Attributes:
         answers: questions asked.

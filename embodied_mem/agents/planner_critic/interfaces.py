@@ -24,7 +24,7 @@ Known = TypeVar("Known", bound=Beliefs)
 
 @dataclasses.dataclass(frozen=True)
 class Situation:
-    """What planner and critic may look at.
+    """The view of planner and critic.
 
     Attributes:
         goal: the instruction.
@@ -60,7 +60,7 @@ class Situation:
 
 
 class WorldRules(Protocol):
-    """How the texts of a world become memories and beliefs."""
+    """A world's rules, which make memories and beliefs of its texts."""
 
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]

@@ -1,4 +1,4 @@
-"""What an agent by rules has: a critic that a world adds its own needs to, texts as they are, summaries and queries.
+"""Parts of an agent by rules: a critic that a world adds its own needs to, texts as they are, summaries, queries.
 
     class MyCritic(RuleCritic[MyBeliefs]):
         beliefs = MyBeliefs

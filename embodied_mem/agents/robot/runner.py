@@ -88,7 +88,7 @@ class Run:
 
 
 class Clock(Protocol):
-    """How time passes."""
+    """A clock."""
 
     def wait(self, calls: Sequence[concurrent.futures.Future[Any]], seconds: float) -> None:
         """Waits until one of the calls has ended, at most so long."""

@@ -11,7 +11,7 @@ from simulator_tools import ENOUGH, rgb
 
 
 class EmbodiedBench:
-    """What EBAlfEnv and EBHabEnv share. Source: EmbodiedBench/EmbodiedBench, `embodiedbench/envs`.
+    """The common part of EBAlfEnv and EBHabEnv. Source: EmbodiedBench/EmbodiedBench, `embodiedbench/envs`.
 
     Attributes:
         goals: the instruction of each task, in the order of the program's file.

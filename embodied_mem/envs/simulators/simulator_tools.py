@@ -1,4 +1,4 @@
-"""What the programs that a worker runs have in common: checks that say what to do next, seeds, folders, and images.
+"""Tools of the programs that a worker runs: checks that say what to do next, seeds, folders, images.
 
 Runs beside `worker.py` under the Python of a simulator: Python 3.8, numpy alone, nothing of this package.
 """
@@ -32,7 +32,7 @@ SAMPLE = 64
 
 
 class Refused(Exception):
-    """What is missing or wrong, and what to do about it."""
+    """A missing or wrong thing, and what mends it."""
 
     def __init__(self, error: str, text: str) -> None:
         super().__init__(text)

@@ -51,7 +51,7 @@ _NAMES = {
 
 
 class _Format(NamedTuple):
-    """How the bytes of a tensor are meant: blocks of so many neighbouring weights of a row, of so many bytes."""
+    """A tensor's format: blocks of so many neighbouring weights of a row, of so many bytes."""
 
     kind: Any  # gguf.GGMLQuantizationType
     block_size: int

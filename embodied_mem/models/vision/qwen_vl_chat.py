@@ -98,7 +98,7 @@ class QwenVLChatModel(FlaxChatModel):
 
 
 def _default_system(tokenizer: PretrainedTokenizer) -> str | None:
-    """What the family's own template says before a conversation without a system message."""
+    """Return what the family's own template says before a conversation without a system message."""
     if tokenizer.chat_template is None:
         return None
     found = _SYSTEM.match(tokenizer.render([{"role": "user", "content": "?"}]))

@@ -128,7 +128,7 @@ class TaskSource(Protocol):
         return ()
 
     def demonstrator(self, task: Any) -> Teacher:
-        """Who solves a task for memory's sake, and may know more of it than its instruction says."""
+        """Return who solves a task for memory's sake, and may know more of it than its instruction says."""
         return self.teacher()
 
     def follower(self) -> Any:

@@ -300,7 +300,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
 
 
 def memory_model(config: AlfworldConfig) -> ChatModel:
-    """Who answers the calls of memory methods; recorded beside what the executor is asked."""
+    """Return who answers the calls of memory methods; recorded beside what the executor is asked."""
     record = f"{config.record}.memory" if config.record else ""
     return chat_model(dataclasses.replace(config, model=config.memory_model, record=record), "--memory_model")
 

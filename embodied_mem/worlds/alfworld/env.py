@@ -101,7 +101,7 @@ def task_id_of(path: str | os.PathLike[str]) -> str:
 
 
 def trial_key(task_id: str) -> str:
-    """What identifies the task behind a task id in any of its spellings.
+    """Return what identifies the task behind a task id in any of its spellings.
 
     The trial's own name (`trial_T...`) if there is one, else the last two parts of the path without a game file's name.
     So `a/b/trial_T1/game.tw-pddl`, `b/trial_T1` and `trial_T1` are one task.

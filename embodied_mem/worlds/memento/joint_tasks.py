@@ -124,7 +124,7 @@ def _renumbered(entry: Mapping[str, Any], start: int, *keys: str) -> dict[str, A
 
 
 def unclear(parts: Sequence[Mapping[str, Any]], categories: Mapping[str, str]) -> bool:
-    """Whether another part brings an object of a category that a user pattern names by its category alone.
+    """Return whether another part brings an object of a category that a user pattern names by its category alone.
 
     Source: MEMENTO C.3.2 keeps only tasks whose targets are uniquely specified; 3 of the 24 official joint entries at
     hand are unclear in this sense.

@@ -101,7 +101,7 @@ class EbAlfredBeliefs(Beliefs):
         return dataclasses.replace(super().copy(), view=set(self.view))
 
     def is_missing(self, name: str) -> bool:
-        """Whether a thing of this name could not be found in this task."""
+        """Return whether a thing of this name could not be found in this task."""
         return any(said == f"find a {name}" for said, _, _ in self.refused)
 
     def is_absent(self, kind: str) -> bool:
@@ -114,7 +114,7 @@ class EbAlfredBeliefs(Beliefs):
         return [name for name in names if not self.working.hidden or name in self.working.seen]
 
     def is_strange(self, kind: str) -> bool:
-        """Whether the home is known from earlier tasks and was never seen to hold this kind."""
+        """Return whether the home is known from earlier tasks and was never seen to hold this kind."""
         return self.working.at_home and BASINS.get(kind, kind).lower() not in self.home
 
 
@@ -213,7 +213,7 @@ class EbAlfredRules:
 
 
 def _from_graph(scene: EbAlfredBeliefs, memory: LifelongMemory, working: AlfredWorking) -> None:
-    """What spatial memory adds: where things are since the task began, their states, and what the home holds."""
+    """Return what spatial memory adds: where things are since the task began, their states, and what the home holds."""
     if (spatial := memory.spatial) is None:
         return
     kinds = [*working.kinds, *(kind + "Sliced" for kind in (working.meant.objects if working.meant else ()))]
@@ -316,7 +316,7 @@ def _places_of(state: State, scene: EbAlfredBeliefs) -> list[str]:
 
 
 def _truth(state: State, scene: EbAlfredBeliefs) -> bool | None:
-    """Whether a state holds; None if that was not seen yet. What the home does not have is nowhere."""
+    """Return whether a state holds; None if that was not seen yet. What the home does not have is nowhere."""
     names = _places_of(state, scene)
     if state.is_door:
         seen = [name for name in names if name in scene.opened | scene.closed]
@@ -378,7 +378,7 @@ class _Imagined:
         self._finished = False
 
     def holds(self) -> bool:
-        """Whether all that the reading asks for is the case."""
+        """Return whether all that the reading asks for is the case."""
         if class_of(self.scene.held) == self.reading.thing:
             return bool(self.reading.lamp) and "on" in self.scene.marks.get(self.reading.lamp, ())
         return self._is_done()
@@ -410,7 +410,7 @@ class _Imagined:
         return self._put(held, free[0] if free else scene.working.names["CounterTop"][0], "a slice is wanted")
 
     def _bring(self, held: str) -> list[PlanStep]:
-        """What is done with the thing that the goal is about, in the hand."""
+        """Return what is done with the thing that the goal is about, in the hand."""
         if self.reading.lamp:
             return self._light()
         if self.reading.carrier:

@@ -47,7 +47,7 @@ TOOLS = {"clean": "Sink", "heat": "Microwave", "cool": "Fridge"}
 
 
 def actions_of_change(change: str, tool: str) -> list[str]:
-    """What changes a thing in the tool of this name, from when it was put there until it is taken again."""
+    """Return what changes a thing in the tool of this name, from when it was put there until it is taken again."""
     if change == "clean":
         return ["turn on the Faucet", "turn off the Faucet"]
     heat = ["turn on the Microwave", "turn off the Microwave"] if change == "heat" else []
@@ -169,7 +169,7 @@ class _Sentence:
         return sorted((thing for thing in self.objects if thing.end), key=lambda thing: thing.start)
 
     def has(self, *words: str) -> bool:
-        """Whether one of these words is in it."""
+        """Return whether one of these words is in it."""
         return not set(words).isdisjoint(self.words)
 
     def before(self, mention: Mention) -> str:
@@ -177,11 +177,11 @@ class _Sentence:
         return " ".join(self.words[max(0, mention.start - 6) : mention.start]) + " "
 
     def is_plural(self, mention: Mention) -> bool:
-        """Whether a phrase is in the plural."""
+        """Return whether a phrase is in the plural."""
         return self.words[mention.start : mention.end] != self.single[mention.start : mention.end]
 
     def is_cut(self, thing: Mention) -> bool:
-        """Whether a slice of a thing is meant."""
+        """Return whether a slice of a thing is meant."""
         return self.sliced and _can_cut(thing)
 
     @property
@@ -213,7 +213,7 @@ def _read(instruction: str) -> _Sentence:
 
 
 def understand(instruction: str) -> Goal | None:
-    """What an instruction asks for; None if it names no thing that can be carried."""
+    """Return what an instruction asks for; None if it names no thing that can be carried."""
     return goal_of(
         plain(instruction), _read, _goal,
         lambda state, then, otherwise: Goal((), condition=state, then=then, otherwise=otherwise),
@@ -240,7 +240,7 @@ def _goal(text: str) -> Goal | None:
 
 
 def _asked(told: _Sentence) -> Goal:
-    """What a sentence asks for, whatever its kind."""
+    """Return what a sentence asks for, whatever its kind."""
     return _by_a_lamp(told) or _in_a_carrier(told) or _carrier_in_another(told) or _as_it_is(told)
 
 

@@ -154,7 +154,7 @@ class _Row(AdapterRow):
         return spoken(f"{self._cut}_{number}" if self._cut and kind == f"{self._cut}Sliced" else name)
 
     def _is_delivery(self, place: str) -> bool:
-        """Whether putting down what is held in a place of this kind is what the instruction asks for."""
+        """Return whether putting down what is held in a place of this kind is what the instruction asks for."""
         kind = class_of(self._hand).removesuffix("Sliced")
         return kind in self._meant.objects and place in {BASINS.get(name, name) for name in self._meant.places}
 

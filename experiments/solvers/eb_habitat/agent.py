@@ -235,7 +235,7 @@ def _named(place: str) -> str:
 
 
 def _truth(state: State, now: EbHabitatBeliefs) -> bool | None:
-    """Whether a state holds; None if that was not seen yet."""
+    """Return whether a state holds; None if that was not seen yet."""
     place = _named(state.places[0]) if state.places else ""
     if state.is_door:
         known = place in now.opened or place in now.closed or place in now.working.looked
@@ -263,7 +263,7 @@ def _look(state: State, now: EbHabitatBeliefs, order: Sequence[str]) -> Plan:
 
 
 def _last_steps(meant: Goal, now: EbHabitatBeliefs) -> list[PlanStep]:
-    """What is done when everything is in its place: a door is shut, a place gone to."""
+    """Return what is done when everything is in its place: a door is shut, a place gone to."""
     if meant.close and meant.close not in now.closed:
         stand, door = DOORS[meant.close]
         walk = [] if now.at == stand else [PlanStep(_go(stand), (), "to close it")]
@@ -326,7 +326,7 @@ class _Imagined:
         self._finished = False
 
     def holds(self) -> bool:
-        """Whether all that the reading asks for is the case."""
+        """Return whether all that the reading asks for is the case."""
         return not self.now.held and all(map(self._is_done, self.reading))
 
     def next(self) -> list[PlanStep]:

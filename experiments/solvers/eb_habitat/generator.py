@@ -108,7 +108,7 @@ def _episode(record: dict[str, Any], number: int, random: np.random.Generator) -
 def _moves(
     record: dict[str, Any], form: str, several: list[str], single: list[str], random: np.random.Generator
 ) -> list[_Move]:
-    """What is to be moved, drawn: things of which there is one, or all of a kind of which there are several."""
+    """Return what is to be moved, drawn: things of which there is one, or all of a kind of which there are several."""
     if form == "all":
         kinds = [several[int(random.integers(len(several)))]]
     else:

@@ -113,7 +113,7 @@ def _singular(word: str) -> str:
 
 
 def understand(instruction: str, layout: Layout | None = None) -> Goal:
-    """What an instruction asks for; an empty goal if nothing in it is understood.
+    """Return what an instruction asks for; an empty goal if nothing in it is understood.
 
     Args:
         instruction: as it is given.
@@ -155,7 +155,7 @@ class _Named:
         return " ".join(self.words[mentions[-1].start : mentions[-1].end]) if mentions else ""
 
     def is_plural(self, kind: Mention) -> bool:
-        """Whether a thing is in the plural."""
+        """Return whether a thing is in the plural."""
         heads = [i for i in range(kind.start, kind.end) if self.single[i] in _HEADS] or [kind.end - 1]
         is_word = tuple(self.words[kind.start : kind.end]) in _KIND_WORDS
         return not is_word and any(self.words[i] != self.single[i] for i in heads)

@@ -246,7 +246,7 @@ class _Sentence:
         self.dropped: set[int] = set()  # places that only tell which other one is meant
 
     def _is_relation(self, found: Mention) -> bool:
-        """Whether a word is a relation here: not "right next to", "what I left there", "close the fridge"."""
+        """Return whether a word is a relation here: not "right next to", "what I left there", "close the fridge"."""
         word, before, after = self.words[found.start], self._word(found.start - 1), self._word(found.end)
         if word == "right":
             return after in _AFTER_SIDE or before in _BEFORE_SIDE
@@ -354,7 +354,7 @@ class _Sentence:
         return Mention(noun.start, end, self._in_order(noun.kinds, constraints)), True
 
     def _told_after(self, other: Mention) -> _Run | None:
-        """What "the table that the sofa stands left of" tells after its second noun."""
+        """Return what "the table that the sofa stands left of" tells after its second noun."""
         after = self.run(other.end)
         is_told = after.relations and after.end not in self.nouns and _IS & after.words
         ends = self._word(after.end - 1) in ("of", "to", "by", "from", "near")
@@ -398,7 +398,7 @@ class _Sentence:
         return tuple(PLACES.values()) if kinds == _ANY else kinds
 
     def _in_order(self, kinds: tuple[str, ...], constraints: Sequence[_Constraint]) -> tuple[str, ...]:
-        """What a noun may mean, the best first; what it is described by is none of it, if something else is."""
+        """Return what a noun may mean, the best first; what it is described by is none of it, if something else is."""
         anchors = {
             anchor
             for told in constraints
@@ -512,7 +512,7 @@ def _possessed(told: _Sentence, owner: Mention) -> Mention | None:
 
 
 def _is_detached(told: _Sentence, noun: Mention, whole: Mention) -> bool:
-    """Whether "from the sofa to the left of the sink" tells two places rather than which sofa."""
+    """Return whether "from the sofa to the left of the sink" tells two places rather than which sofa."""
     others = [n for n in told.nouns.values() if not whole.start <= n.start < whole.end and n.kinds != _ANY]
     to = told._word(noun.end) in ("to", "onto")
     return (to and len(noun.kinds) == 1) or (told.is_source(noun.start) and not others and (to or len(noun.kinds) == 1))

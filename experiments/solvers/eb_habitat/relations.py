@@ -136,12 +136,12 @@ class Geometry:
         return math.degrees(math.atan2(ahead, right))
 
     def _toward(self, place: str, anchor: str, degrees: float) -> bool | None:
-        """Whether a place lies clearly in a direction; None where one may argue."""
+        """Return whether a place lies clearly in a direction; None where one may argue."""
         off = abs((self._seen(place, anchor) - degrees + 180) % 360 - 180)
         return True if off <= 30 else False if off >= 60 else None
 
     def holds(self, relation: str, place: str, anchors: Sequence[str], others: Sequence[str]) -> bool | None:
-        """Whether a relation clearly holds; None where one may argue; `others`: what else the noun may mean."""
+        """Return whether a relation clearly holds; None where one may argue; `others`: what else the noun may mean."""
         anchor = anchors[0]
         if relation in ("left_of", "right_of", "behind", "in_front_of"):
             degrees = {"left_of": 180, "right_of": 0, "behind": 90, "in_front_of": -90}[relation]

@@ -374,7 +374,7 @@ class Told:
 
 
 def told_of(instruction: str, words: PlaceWords, profile: UserProfile | None, memories: Sequence[Trace]) -> Told:
-    """What the profile says about an instruction, beside these memories."""
+    """Return what the profile says about an instruction, beside these memories."""
     patterns, called = [], []
     at_hand = {memory.episode_id for memory in memories}
     for item in profile.recall(instruction, _MOST) if profile is not None else ():
@@ -578,7 +578,7 @@ def _cosines(commands: Sequence[str], known: list[Remembered], embedder: Embedde
 
 
 def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
-    """Whether a place named now may be the one of a remembered move."""
+    """Return whether a place named now may be the one of a remembered move."""
     place = move.beside_place if mention.relation == "next to" and move.beside_place else move.place
     if place is None:
         return True
@@ -679,7 +679,7 @@ class _Request:
         return True
 
     def by_words(self) -> Part:
-        """What the words say by themselves, with what is known of the things that they name."""
+        """Return what the words say by themselves, with what is known of the things that they name."""
         moves = moves_of(self.named)
         _call(moves, self.names)
         things = dict.fromkeys(move.thing for move in moves)
@@ -687,7 +687,7 @@ class _Request:
         return Part(moves, [_unknown(thing) for thing in lost][:_MAX_UNKNOWN])
 
     def _is_complete(self) -> bool:
-        """Whether the words say of each thing where it goes, and name no arrangement that only memory knows."""
+        """Return whether the words say of each thing where it goes, and name no arrangement that only memory knows."""
         moves = moves_of(self.named)
         placed = all((move.place is not None or move.beside is not None) and not move.arrange for move in moves)
         return bool(moves) and placed and (bool(self.named.descriptions) or not _OPEN.search(self.text))

@@ -87,7 +87,7 @@ def _vector(word: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _same(a: str, b: str) -> float:
-    """How much two stems mean the same, in [0, 1]."""
+    """Return how much two stems mean the same, in [0, 1]."""
     if a == b:
         return 1.0
     if a in _COLOURS and b in _COLOURS:
@@ -116,7 +116,7 @@ def _covered(some: tuple[str, ...], others: tuple[str, ...], kinds: list[str]) -
 
 
 def alike(a: str, b: str, kind: str) -> float:
-    """How alike two descriptions of things of a category are, in [0, 1]; 0 where one says nothing."""
+    """Return how alike two descriptions of things of a category are, in [0, 1]; 0 where one says nothing."""
     x, y = sorted((_words(a, kind), _words(b, kind)), key=len)
     if not x:
         return 0.0
@@ -210,7 +210,7 @@ class Search:
 
     @staticmethod
     def described(thing: Thing, kind: str) -> bool:
-        """Whether more is said of a thing than its category, so that it must be told from others of it."""
+        """Return whether more is said of a thing than its category, so that it must be told from others of it."""
         return bool(set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind)))
 
     def _expected(self, move: Move) -> list[str]:
@@ -292,7 +292,7 @@ class Search:
 
     @staticmethod
     def _leads(top: str, likeness: Mapping[str, float]) -> bool:
-        """Whether one is like enough what is meant, and more so than any other that was looked at."""
+        """Return whether one is like enough what is meant, and more so than any other that was looked at."""
         others = [value for name, value in likeness.items() if name != top]
         second = max(others, default=1.0)
         return likeness[top] >= _FAIR and likeness[top] - second >= _LEAD
@@ -414,7 +414,7 @@ class Reach:
         return Fact(tool, stand.at, stand.came == piece, piece)
 
     def within(self, tool: str, piece: str, stand: Stand, assumed: Collection[Fact] = ()) -> bool | None:
-        """Whether a piece is within reach for a tool; None where no answer tells it.
+        """Return whether a piece is within reach for a tool; None where no answer tells it.
 
         What is within reach from a stand is so, too, where the agent came to it straight from the piece.
         """
@@ -479,11 +479,11 @@ class Nearby:
         return next((piece for piece, _ in self._ranked(place)), "")
 
     def settled(self, place: PlaceMention) -> bool:
-        """Whether two stands agree."""
+        """Return whether two stands agree."""
         return any(votes > 1 for _, votes in self._ranked(place))
 
     def disputed(self, place: PlaceMention) -> bool:
-        """Whether two stands disagree, so that a third one decides."""
+        """Return whether two stands disagree, so that a third one decides."""
         return len(self._votes.get(place.name, {})) == len(self._ranked(place)) == 2
 
     def next(
@@ -624,7 +624,7 @@ class MemoryPlanner:
         return self._max_actions - self._used - 1 - self._reach.needed(left, self._goal) - len(rooms) - looks
 
     def _reaches(self, tool: str, piece: str, goal: str = "") -> bool:
-        """Whether to reach for a piece without a walk: it is known to be near, or a try is worth an action.
+        """Return whether to reach for a piece without a walk: it is known to be near, or a try is worth an action.
 
         A try wins with the odds of `_NEARNESS`. Where the user tells something that is to be remembered, and actions
         are left, it is tried for later's sake.
@@ -695,7 +695,7 @@ class MemoryPlanner:
         return reply or self._step(move) or Verdict.DONE
 
     def gather(self, move: Move) -> Reply | Verdict:
-        """What it goes beside is not where both shall be: that is brought there first."""
+        """Return what it goes beside is not where both shall be: that is brought there first."""
         beside, place = move.beside, move.place
         if beside is None or not beside.name or place is None or not place.piece:
             return Verdict.NEXT
@@ -748,7 +748,7 @@ class MemoryPlanner:
         )
 
     def _started(self, part: Part) -> bool:
-        """Whether a move of a part was done, or given up."""
+        """Return whether a move of a part was done, or given up."""
         return any(self._parts[move.part] is part for move in self.moves[: self._current])
 
     def _doubtful(self, move: Move) -> bool:
@@ -775,7 +775,7 @@ class MemoryPlanner:
         return False
 
     def _there(self, move: Move) -> bool:
-        """Whether the thing is where it shall be, without any move."""
+        """Return whether the thing is where it shall be, without any move."""
         seen = self.view.objects[move.thing.name]
         if move.beside is not None:  # on the same piece is not next to each other
             return False
@@ -816,7 +816,7 @@ class MemoryPlanner:
         return first + rest
 
     def _candidates(self, move: Move, place: PlaceMention) -> list[str]:
-        """What a place may mean: pieces of its type, or in a room what things stand on and the floor."""
+        """Return what a place may mean: pieces of its type, or in a room what things stand on and the floor."""
         view = self.view
         if place.piece:
             names = self.words.pieces(place)
@@ -840,7 +840,7 @@ class MemoryPlanner:
         return (name, "on") not in self._bad or (name, "within") not in self._bad
 
     def _takes(self, name: str) -> bool:
-        """Whether a thing may be put on a piece, as far as is known."""
+        """Return whether a thing may be put on a piece, as far as is known."""
         return (name, "on") not in self._bad
 
     def _first(self, targets: list[str], move: Move) -> str:
@@ -969,7 +969,7 @@ class MemoryPlanner:
                 self.moves.insert(self._current, dataclasses.replace(other, beside=beside))
 
     def _afar(self, tool: str, parts: Sequence[str]) -> bool:
-        """Whether an action reached for a piece at which the agent does not stand."""
+        """Return whether an action reached for a piece at which the agent does not stand."""
         piece = self.view.objects[parts[0]].place if tool == "Pick" else parts[2]
         return piece in self.view.furniture and piece != self.view.at
 

@@ -305,7 +305,7 @@ def core_of(phrase: str) -> str:
 
 
 def kind_score(phrase: str, kind: str) -> float:
-    """How well a category fits a phrase: 3 if it is the phrase's noun, less for a part of it, 0 for neither."""
+    """Return how well a category fits a phrase: 3 if it is the phrase's noun, less for a part of it, 0 for neither."""
     core, words = [stem(w) for w in re.findall(r"\w+", core_of(phrase))], [stem(w) for w in kind.split()]
     if not core or not words:
         return 0.0
@@ -320,18 +320,18 @@ def kind_score(phrase: str, kind: str) -> float:
 
 
 def same_thing(a: str, b: str) -> bool:
-    """Whether two phrases of one text mean the same thing: equal nouns, or one the end of the other."""
+    """Return whether two phrases of one text mean the same thing: equal nouns, or one the end of the other."""
     x, y = (" ".join(stem(w) for w in re.findall(r"\w+", core_of(p))) for p in (a, b))
     return bool(x) and bool(y) and (x == y or x.endswith(f" {y}") or y.endswith(f" {x}"))
 
 
 def called(name: str, thing: str) -> bool:
-    """Whether a description's name is that of a thing."""
+    """Return whether a description's name is that of a thing."""
     return same_thing(name, thing) or content(name)[-1:] == content(core_of(thing))[-1:]
 
 
 def is_plural(phrase: str) -> bool:
-    """Whether a phrase means several things ("my toys", "my tea set"), by its noun."""
+    """Return whether a phrase means several things ("my toys", "my tea set"), by its noun."""
     noun = core_of(phrase).split()[-1:]
     return any(word in _SETS or (word.endswith("s") and not word.endswith(("ss", "us"))) for word in noun)
 
@@ -415,7 +415,7 @@ def _words(text: str) -> list[str]:
 
 
 def _asks(before: str, after: str, is_gerund: bool) -> bool:
-    """Whether a verb between these words asks for something."""
+    """Return whether a verb between these words asks for something."""
     words = _words(before)
     own = [word for word in words if word.isalpha() or "'" in word]
     if words[-2:] == ["why", "not"]:
@@ -610,13 +610,13 @@ def sentences(text: str) -> list[str]:
 
 
 def is_description(sentence: str) -> bool:
-    """Whether a sentence that asks for nothing says what things are like; else it speaks of the user."""
+    """Return whether a sentence that asks for nothing says what things are like; else it speaks of the user."""
     told = _DESCRIPTION.match(sentence) and not _PREFERENCE.match(sentence)
     return bool(told) and not sentence.endswith("?")
 
 
 def says_more(sentence: str) -> bool:
-    """Whether what a sentence asks for is done with things that were named before it, and with no others."""
+    """Return whether what a sentence asks for is done with things that were named before it, and with no others."""
     bodies = [sentence[verb.end() :] for verb in VERB.finditer(sentence)]
     return bool(bodies) and all(_NAMED_BEFORE.match(body) for body in bodies)
 
@@ -736,7 +736,7 @@ class _Reader:
         self.headers: dict[int, PlaceMention] = {}
 
     def names(self, phrase: str) -> bool:
-        """Whether a phrase shares a word with a thing that was asked for, where something was."""
+        """Return whether a phrase shares a word with a thing that was asked for, where something was."""
         if not self.placements:
             return True
         words = {bare(phrase), *content(phrase)}
@@ -902,7 +902,7 @@ class _Reader:
             self.placements.append(dataclasses.replace(asked, source=None))
 
     def _say_more(self, before: Placement, asked: Placement) -> None:
-        """What the last things are to be next to ("place them next to each other")."""
+        """Return what the last things are to be next to ("place them next to each other")."""
         names = set(asked.things)
         reach = 1 if set(before.things) >= names else len(names)
         for i, one in enumerate(self.placements):
@@ -917,7 +917,7 @@ class _Reader:
             self._gather(asked)
 
     def _refines(self, old: PlaceMention, place: PlaceMention, count: int) -> bool:
-        """Whether a place says more of the one before: the same piece, or a piece after its room."""
+        """Return whether a place says more of the one before: the same piece, or a piece after its room."""
         if place.piece == old.piece and (not place.room or place.room == old.room) and not place.other:
             return True
         room_first = not old.piece and bool(place.piece) and place.room in ("", old.room)
@@ -944,7 +944,7 @@ class _Reader:
 
     @staticmethod
     def _within(before: Placement, asked: Placement) -> bool:
-        """Whether a place may lie in the room to which the things were asked to be moved before."""
+        """Return whether a place may lie in the room to which the things were asked to be moved before."""
         room, place = before.place, asked.place
         return bool(room and not room.piece and place and place.piece and place.room in ("", room.room))
 

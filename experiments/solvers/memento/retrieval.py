@@ -95,7 +95,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def clauses_of(instruction: str) -> list[str]:
-    """What an instruction asks for, one text per clause that can stand alone; at least one.
+    """Return what an instruction asks for, one text per clause that can stand alone; at least one.
 
     A sentence that goes on about the things of the one before ("Put them on the shelf") stays with it; one without a
     word that means something ("Place them next to each other") is left out.
@@ -120,12 +120,12 @@ def said_of_the_user(instruction: str) -> str:
 
 
 def tells_a_habit(instruction: str) -> bool:
-    """Whether an acquisition instruction tells of a pattern rather than of an object."""
+    """Return whether an acquisition instruction tells of a pattern rather than of an object."""
     return bool(_HABIT.search(said_of_the_user(instruction)) and re.search(r"\bI\b", said_of_the_user(instruction)))
 
 
 def asks_for_a_habit(clause: str) -> bool:
-    """Whether a clause asks for a pattern: it says "as I like", or names neither places nor several things."""
+    """Return whether a clause asks for a pattern: it says "as I like", or names neither places nor several things."""
     if re.search(r"\bas (?:I|usual)|\busual(?:ly)?\b|\broutine\b|\bI (?:like|prefer)\b", clause, re.IGNORECASE):
         return True
     return len(clause.split()) <= 12 and len(_DIRECTED.findall(clause)) <= 1

@@ -165,7 +165,7 @@ class Evidence:
         return "look around" if "life span" in self._goal and command.startswith("focus") else ""
 
     def undecided(self, command: str) -> bool:
-        """Whether this is a choice by a melting point that is not known yet."""
+        """Return whether this is a choice by a melting point that is not known yet."""
         return self._melting and self._is_choice(command) and bool(self._readings) and not self._verdict()
 
     def decide(self, command: str, look: str) -> str:
@@ -278,7 +278,7 @@ MAX_PLANS = 3
 
 
 def _from_tap(goal: str) -> bool:
-    """Whether a description is about water, which comes from taps."""
+    """Return whether a description is about water, which comes from taps."""
     return " water." in goal
 
 
@@ -354,7 +354,7 @@ class PlannerCritic(CommandGenerator):
         return set(self._doors).union(*self._doors.values())
 
     def _try(self, command: str) -> Doing:
-        """Whether a command changed or showed something; of several meanings the first is taken."""
+        """Return whether a command changed or showed something; of several meanings the first is taken."""
         answer = yield from self._ask(command)
         if answer.startswith("Ambiguous"):
             answer = yield from self._ask("0")
@@ -391,11 +391,11 @@ class PlannerCritic(CommandGenerator):
                 self._doors.setdefault(door, set()).add(self._room)
 
     def _look(self) -> str:
-        """What was seen last in this room, in small letters."""
+        """Return what was seen last in this room, in small letters."""
         return self._looks.get(self._room, "").lower()
 
     def _lacks_soil(self, pot: str) -> bool:
-        """Whether a pot here is empty and one of this name had soil in memory."""
+        """Return whether a pot here is empty and one of this name had soil in memory."""
         return f"{pot} (containing nothing)" in self._look() and self._memories.showed(f"{pot} (containing soil")
 
     def _dig(self, pot: str) -> Saying:
@@ -425,7 +425,7 @@ class PlannerCritic(CommandGenerator):
         return opened
 
     def _walk(self, room: str) -> Doing:
-        """Whether the agent stands in this room now; it looks around in rooms that are new to it.
+        """Return whether the agent stands in this room now; it looks around in rooms that are new to it.
 
         Where no way is known it goes through the rooms that it has not seen, the nearest first.
         """
@@ -472,7 +472,7 @@ class PlannerCritic(CommandGenerator):
     # Mixing: what a plan mixed may be something else than what is wanted, so that only its way of doing it is taken.
 
     def _mix(self, steps: Sequence[Step]) -> Doing:
-        """Whether what the plan ends with was made: by the recipe that it reads, in the room where it mixed."""
+        """Return whether what the plan ends with was made: by the recipe that it reads, in the room where it mixed."""
         target = bare(steps[-1].command.removeprefix("focus on "))
         recipe: list[str] = []
         for step in steps:
@@ -493,12 +493,12 @@ class PlannerCritic(CommandGenerator):
         return made and (yield from self._try(f"focus on {target}"))
 
     def _holders(self) -> dict[str, str]:
-        """What is here that holds something or nothing, by name; of several with one name the first."""
+        """Return what is here that holds something or nothing, by name; of several with one name the first."""
         look = self._looks.get(self._room, "").partition("You also see")[0].lower()
         return {content: name for name, content in reversed(_HELD_IN.findall(look))} | self._carried
 
     def _mix_here(self, target: str, *, shows_parts: bool = False) -> Doing:
-        """Whether a mixture was made of what stands here in cups; what came of each try tells what to try next.
+        """Return whether a mixture was made of what stands here in cups; what came of each try tells what to try next.
 
         The parts of a name ("yellow-orange paint") are what to mix, and made first if they are not here, else a pair
         that is known to give it, else any pair of which it is not known what it gives.
@@ -555,7 +555,7 @@ class PlannerCritic(CommandGenerator):
         return holder if (yield from self._try(f"pour {holder} in {self._room}")) else ""
 
     def _mix_fetched(self, parts: Sequence[str]) -> Doing:
-        """Whether the parts of a recipe were fetched into something that can be carried, and mixed there."""
+        """Return whether the parts of a recipe were fetched into something that can be carried, and mixed there."""
         yield from self._open_all()
         held = yield from self._take_empty()
         planned = re.findall(r"mix ([a-z ]+)", self._plan)
@@ -576,7 +576,7 @@ class PlannerCritic(CommandGenerator):
         return (yield from self._try(f"mix {holder}"))
 
     def _take_empty(self) -> Doing:
-        """Whether something that holds nothing was picked up here, what the plan mixed in first."""
+        """Return whether something that holds nothing was picked up here, what the plan mixed in first."""
         empty = re.findall(_EMPTY, self._looks.get(self._room, "").lower())
         for name in sorted(empty, key=lambda name: name not in self._plan):
             if (yield from self._try(f"pick up {name}")):
@@ -584,7 +584,7 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _fill(self, holder: str) -> Doing:
-        """Whether water was let into what is carried, at the first tap that works."""
+        """Return whether water was let into what is carried, at the first tap that works."""
         for room in sorted((r for r, look in self._looks.items() if "a sink" in look), key=lambda r: len(self._way(r))):
             if (yield from self._walk(room)) and (yield from self._try(f"move {holder} to sink")):
                 filled = yield from self._try("activate sink")
@@ -636,7 +636,7 @@ class PlannerCritic(CommandGenerator):
                         return
 
     def _solid(self, holder: str) -> bool:
-        """Whether what was focused on could be moved by hand, which no liquid can."""
+        """Return whether what was focused on could be moved by hand, which no liquid can."""
         return any(
             command.startswith(f"move {self._focused}") and command.endswith(f" to {holder}") for command in self._done
         )
@@ -654,7 +654,7 @@ class PlannerCritic(CommandGenerator):
                     yield dataclasses.replace(device, name=name, room=room)
 
     def _put(self, holder: str, device: Device) -> Doing:
-        """Whether a holder is in a device that works."""
+        """Return whether a holder is in a device that works."""
         yield from self._try(f"pick up {holder}")
         if not (yield from self._walk(device.room)):
             return False
@@ -665,7 +665,7 @@ class PlannerCritic(CommandGenerator):
         return not device.switched or (yield from self._try(f"activate {device.name}"))
 
     def _changes(self, holder: str) -> Doing:
-        """Whether the name of what is held, which tells its state, became another one.
+        """Return whether the name of what is held, which tells its state, became another one.
 
         Where it gets warmer fast it is looked at in every iteration, since its holder may melt, too.
         """
@@ -690,7 +690,7 @@ class PlannerCritic(CommandGenerator):
         return None
 
     def _named(self, holder: str) -> Asking:
-        """What is held, by looking at it; empty where it cannot be found."""
+        """Return what is held, by looking at it; empty where it cannot be found."""
         names = [f"substance in {holder}", self._focused, f"liquid {self._focused}"]
         names.sort(key=lambda name: f"examine {name}" not in self._done)  # what was found before is tried first
         for name in names:
@@ -771,7 +771,7 @@ class PlannerCritic(CommandGenerator):
         return True
 
     def _watch(self, steps: Sequence[Step]) -> Doing:
-        """Whether a plan's waits were replaced by watching for what it focuses on next, which is not here yet.
+        """Return whether a plan's waits were replaced by watching for what it focuses on next, which is not here yet.
 
         Args:
             steps: the plan's, from the first wait of a run.
@@ -807,7 +807,7 @@ class PlannerCritic(CommandGenerator):
         return self._evidence.decide(command, self._looks.get(self._room, ""))
 
     def _do_elsewhere(self, thing: str, step: Step) -> Doing:
-        """Whether a thing was focused on where it is; it then goes to where the step has it."""
+        """Return whether a thing was focused on where it is; it then goes to where the step has it."""
         done = (yield from self._fetch(thing)) and (yield from self._do(f"focus on {thing}"))
         if done and (held := re.search(r"(?s) in (.+)$", step.command)):
             yield from self._do(f"move {thing} to {held[1]}")
@@ -907,7 +907,7 @@ class PlannerCritic(CommandGenerator):
         return (yield from self._fetch(name)) and (yield from self._try(command))
 
     def _try_names(self, command: str) -> Doing:
-        """Whether the command was done with another name of its thing, in the order of `NAMINGS`."""
+        """Return whether the command was done with another name of its thing, in the order of `NAMINGS`."""
         # All are made before the first is tried, which may change what is seen.
         for other in [name for naming in NAMINGS if (name := naming(self, command)) not in ("", command)]:
             if (yield from self._try(other)):
@@ -1018,7 +1018,7 @@ class GoalPlayer(PlannerCritic):
             yield from self._named_things()
 
     def _tried(self) -> set[str]:
-        """What was focused on last in lost episodes that began with the same sentence."""
+        """Return what was focused on last in lost episodes that began with the same sentence."""
         first = self._goal.partition(". ")[0]
         lost = [path for path in self._memories.paths if not path.won and path.goal.startswith(first)]
         chosen = [[c for c in path.commands if c.startswith("focus on ")] for path in lost]
@@ -1160,7 +1160,7 @@ class GoalPlayer(PlannerCritic):
                     pass
 
     def _guessed_devices(self) -> list[Device]:
-        """What has a switch, and freezers, the nearest first."""
+        """Return what has a switch, and freezers, the nearest first."""
         found: list[Device] = []
         for room in sorted(self._looks, key=lambda room: len(self._way(room))):
             look = self._looks[room].lower()

@@ -78,7 +78,7 @@ def room_of(text: str) -> str:
 
 
 def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
-    """What stands in our description where theirs has other words: their phrase in lower case -> our phrase.
+    """Return what stands in our description where theirs has other words: their phrase in lower case -> our phrase.
 
     Sentence by sentence where both have equally many, so that nothing is taken for a part of another sentence. A colour
     takes its box along ("red box" for "green box"), so that lamps keep their colours, and a single letter the word

@@ -52,7 +52,7 @@ class SymbolicPlanner:
 
 
 def _checks(unseen: str) -> list[PlanStep]:
-    """What tells what came of a command that nobody saw; going there tells by itself, when it is done again."""
+    """Return what tells what came of a command that nobody saw; going there tells by itself, when it is done again."""
     command = parse_command(unseen)
     look = {"open": f"examine {command.receptacle}", "take": "inventory", "put": "inventory"}.get(command.verb)
     return [PlanStep(look, (), f"nobody saw what came of '{unseen}'")] if look else []

@@ -96,7 +96,7 @@ def kinds_of(goal: str) -> tuple[str, ...]:
 
 
 def beliefs_of(memory: LifelongMemory, working: WorkingMemory, kinds: Iterable[str]) -> AlfworldBeliefs:
-    """What memory says is the case now about receptacles and things of these kinds."""
+    """Return what memory says is the case now about receptacles and things of these kinds."""
     beliefs = AlfworldBeliefs(working.receptacles, beside=working.beside, refused=working.refused)
     beliefs.unseen = working.unseen
     _from_graph(beliefs, memory, working.began, kinds)

@@ -226,7 +226,7 @@ class RuleTeacher(TeacherNoise):
         return lesson
 
     def _look_again(self, refused: str) -> str:
-        """What an executor does rather than repeat a refused command: it looks at the place it is about."""
+        """Return what an executor does rather than repeat a refused command: it looks at the place it is about."""
         command = parse_command(refused)
         place = command.receptacle if command.verb != "go" else ""
         if place:

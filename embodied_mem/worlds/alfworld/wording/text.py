@@ -298,6 +298,6 @@ def put_command(object_name: str, receptacle: str, grammar: str = "0.4") -> str:
 
 
 def executor_instruction(grammar: str = "0.4") -> str:
-    """What a published model is told before it acts, with the commands in the wording of `grammar`."""
+    """Return what a published model is told before it acts, with the commands in the wording of `grammar`."""
     told = prompt(__package__, "executor").replace("{put}", put_command("THING", "PLACE", grammar))
     return told.replace("{put it}", put_command("it", "the place", grammar))
