@@ -70,8 +70,11 @@ def save_seeing(decoder: Decoder, folder: pathlib.Path) -> None:
     for name, published in _BLOCK_NAMES.items():
         for layer, array in enumerate(getattr(decoder.vision.blocks, name)[...]):
             names[f"visual.blocks.{layer}.{published}"] = (name, array)
+    kernel = (-1, 3, vision.temporal_patch_size, vision.patch_size, vision.patch_size)
     for published, (name, array) in names.items():
-        saved[published] = SavedArray(array.nbytes, functools.partial(as_stored, name, np.asarray(array)))
+        stored = as_stored(name, np.asarray(array))
+        stored = stored.reshape(kernel) if name == "patch" else stored  # published as a convolution's
+        saved[published] = SavedArray(array.nbytes, lambda stored=stored: stored)
     described = config_to_hf(decoder.config) | {
         "model_type": "qwen2_5_vl", "image_token_id": vision.image_token,
         "rope_scaling": {"type": "mrope", "mrope_section": decoder.config.mrope_sections},
