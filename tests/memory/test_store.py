@@ -94,11 +94,17 @@ def killed(folder: Path, copy: Path, first: int = 0, last: int = 6) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("cut", [5, 4000, 4110, 4119])
-def test_a_torn_end_is_cut_and_reported(tmp_path, cut):
+@pytest.mark.parametrize(
+    ("cut", "flipped"), [(5, ()), (4000, ()), (4110, ()), (4119, ()), (0, (8, 30)), (0, (15, 30)), (0, (30,))]
+)
+def test_a_torn_end_is_cut_and_reported(tmp_path, cut, flipped):
+    """The last frame is cut, or bytes of it are wrong: of a salt in its head and of its page, or of the page alone."""
     folder = killed(tmp_path / "straight", tmp_path / "killed")
     wal = folder / "memory.db-wal"
-    wal.write_bytes(wal.read_bytes()[:-cut])
+    data = bytearray(wal.read_bytes())
+    for at in flipped:
+        data[len(data) - 4120 + at] ^= 1
+    wal.write_bytes(data[: len(data) - cut])
     for options in ({"read_only": True}, {}):
         store, notes = open_notes(folder, **options)
         assert [row[3] for row in notes.rows] == [f"note {i}" for i in range(5)]
