@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from embodied_mem.agents.view import View
 from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.compiler.prompts import plain_goal
+from embodied_mem.compiler.view import View
 from embodied_mem.memory import Experience
 
 FOUND_BEFORE = "found there before"

@@ -34,8 +34,8 @@ import numpy as np
 from embodied_mem import registry
 from embodied_mem.agents.citations import is_supported
 from embodied_mem.agents.method import MemoryMethod, make_method, num_tokens
-from embodied_mem.agents.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import apply_all
+from embodied_mem.compiler.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.types import Episode
 

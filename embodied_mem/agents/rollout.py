@@ -21,8 +21,8 @@ import numpy as np
 
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.deliveries import Delivered, Delivery
-from embodied_mem.agents.view import View, executor_text, start_view
 from embodied_mem.compiler.prompts import SHOWN, Shown
+from embodied_mem.compiler.view import View, executor_text, start_view
 from embodied_mem.envs.checks import checked_finite
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import observation

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.deliveries import Delivered
 from embodied_mem.agents.rollout import Trajectory
-from embodied_mem.agents.view import start_view
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.output_grammar import render_output
+from embodied_mem.compiler.view import start_view
 
 if TYPE_CHECKING:
     from embodied_mem.compiler.memory_compiler import MemoryCompiler

@@ -27,7 +27,7 @@ import numpy as np
 from embodied_mem import registry
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.method import row_name
-from embodied_mem.agents.view import start_view
+from embodied_mem.compiler.view import start_view
 from embodied_mem.evaluation.command import Models, output_file
 from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import manifest, write_result

@@ -119,7 +119,7 @@ def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], b
     import jax
 
     from embodied_mem.agents.rollout import Lockstep
-    from embodied_mem.agents.view import compile_prompt
+    from embodied_mem.compiler.view import compile_prompt
     from embodied_mem.memory.bank import relevant_events
     from embodied_mem.memory.bank_settings import BankView
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from embodied_mem.agents.deliveries import Delivered, NoMemory
-from embodied_mem.agents.view import View, executor_text
 from embodied_mem.compiler.prompts import Shown
+from embodied_mem.compiler.view import View, executor_text
 from embodied_mem.errors import InvalidInputError
 
 if TYPE_CHECKING:

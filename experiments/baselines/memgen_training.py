@@ -29,7 +29,7 @@ import optax
 from flax import nnx
 
 from embodied_mem.agents.rollout import Trajectory, play
-from embodied_mem.agents.view import start_view
+from embodied_mem.compiler.view import start_view
 from embodied_mem.envs.checks import checked_finite
 from embodied_mem.models.decoder import Decoder, TokenScores
 from embodied_mem.progress import Progress

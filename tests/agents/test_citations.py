@@ -3,8 +3,8 @@
 import pytest
 
 from embodied_mem.agents.citations import FOUND_BEFORE, cite, is_supported
-from embodied_mem.agents.view import View
 from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.compiler.view import View
 from embodied_mem.memory.bank import Experience
 from embodied_mem.types import Episode, Step
 

@@ -7,8 +7,8 @@ import pytest
 
 from embodied_mem.agents.deliveries import FOR_THE_REST, CompiledMemory, make_delivery
 from embodied_mem.agents.rollout import play
-from embodied_mem.agents.view import start_view
 from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.compiler.view import start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import Setting, settings_of, under
 from embodied_mem.memory import MemoryBank

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from embodied_mem.agents.view import compile_prompt, start_view
 from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
+from embodied_mem.compiler.view import compile_prompt, start_view
 from embodied_mem.errors import EmbodiedMemError
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.language.json_answers import find_json

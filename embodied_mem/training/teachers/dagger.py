@@ -25,11 +25,11 @@ import numpy as np
 
 from embodied_mem.agents.deliveries import Delivery, make_delivery
 from embodied_mem.agents.rollout import Trajectory, play, row_keys
-from embodied_mem.agents.view import start_view
 from embodied_mem.atomic_file import replacing
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.executor import Acts, Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.compiler.view import start_view
 from embodied_mem.errors import CheckpointError
 from embodied_mem.language.images import ImagePool
 from embodied_mem.memory import Experience

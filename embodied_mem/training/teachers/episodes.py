@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embodied_mem.agents.rollout import Bank, Envs, Lockstep, Row
-from embodied_mem.agents.view import View, compile_prompt, executor_text, render_experiences
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.compiler.prompts import SHOWN, Shown
+from embodied_mem.compiler.view import View, compile_prompt, executor_text, render_experiences
 from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.types import Episode
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from embodied_mem.agents.deliveries import MethodDelivery, check_names
-from embodied_mem.agents.view import View, render_experiences
+from embodied_mem.compiler.view import View, render_experiences
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.parallel.processes import is_first

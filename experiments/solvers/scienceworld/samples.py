@@ -17,9 +17,9 @@ from typing import cast
 
 import numpy as np
 
-from embodied_mem.agents.view import View, start_state
 from embodied_mem.compiler.brief_state import Create, Edit, Update, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.compiler.view import View, start_state
 from embodied_mem.memory import Experience
 from embodied_mem.training.config import Config
 from embodied_mem.training.teachers.episodes import Sample, sample_of

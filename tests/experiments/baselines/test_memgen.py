@@ -15,8 +15,8 @@ from flax import nnx
 from embodied_mem import envs
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import play, row_keys
-from embodied_mem.agents.view import View
 from embodied_mem.compiler.prompts import Shown
+from embodied_mem.compiler.view import View
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation.command import Models
 from embodied_mem.language.tokenizers import train_bpe

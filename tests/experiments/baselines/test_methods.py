@@ -12,7 +12,7 @@ from embodied_mem import envs
 from embodied_mem.agents.deliveries import MethodDelivery, make_delivery
 from embodied_mem.agents.method import make_method, row_name
 from embodied_mem.agents.rollout import play, rollout
-from embodied_mem.agents.view import render_experiences, start_view
+from embodied_mem.compiler.view import render_experiences, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import settings_of
 from embodied_mem.memory import MemoryBank

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from embodied_mem.agents.view import render_experiences
+from embodied_mem.compiler.view import render_experiences
 from embodied_mem.memory.bank import Experience, key_actions, rationale_for
 from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step

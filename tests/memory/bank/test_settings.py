@@ -5,7 +5,7 @@ import re
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.agents.view import render_experiences
+from embodied_mem.compiler.view import render_experiences
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank import relevant_events

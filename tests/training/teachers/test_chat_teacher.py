@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from chat_answers import Server, reply
 
-from embodied_mem.agents.view import compile_prompt, start_state, start_view
 from embodied_mem.compiler.output_grammar import OutputType, render_output
+from embodied_mem.compiler.view import compile_prompt, start_state, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import OpenAIChatModel, RecordedChatModel
 from embodied_mem.language.chat import ChatReply

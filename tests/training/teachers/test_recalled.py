@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from embodied_mem.agents.view import start_view
+from embodied_mem.compiler.view import start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.memory import MemoryBank

@@ -3,7 +3,7 @@
 import pytest
 
 from embodied_mem.agents.citations import is_supported
-from embodied_mem.agents.view import render_experiences, start_view
+from embodied_mem.compiler.view import render_experiences, start_view
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.training.config import Config, GRPOConfig, WorldConfig

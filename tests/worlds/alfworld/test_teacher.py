@@ -7,9 +7,9 @@ import re
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.agents.view import start_state
 from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import OutputType, parse_output, render_output
+from embodied_mem.compiler.view import start_state
 from embodied_mem.memory import Experience, MemoryBank
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.types import Episode, Step

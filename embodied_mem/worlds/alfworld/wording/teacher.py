@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from embodied_mem.agents.citations import cite
-from embodied_mem.agents.view import start_state
 from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold, Update, apply_all, is_object_name
 from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.compiler.prompts import compact_room
+from embodied_mem.compiler.view import start_state
 from embodied_mem.memory import Experience
 from embodied_mem.memory.bank import relevant_events
 from embodied_mem.training.teachers.lesson import Lesson

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cellar_world.env import ROOMS, CellarVectorEnv, tasks
 from cellar_world.reader import READER
-from embodied_mem.agents.view import start_state
 from embodied_mem.compiler.brief_state import Create, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.compiler.view import start_state
 from embodied_mem.training.teachers.lesson import Lesson
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from embodied_mem import envs
-from embodied_mem.agents.view import View, compile_prompt, executor_text, render_trajectories, start_state
 from embodied_mem.compiler.brief_state import Create, apply_all
 from embodied_mem.compiler.prompts import Shown, unmarked
+from embodied_mem.compiler.view import View, compile_prompt, executor_text, render_trajectories, start_state
 from embodied_mem.memory import MemoryBank
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.types import Episode, Step
