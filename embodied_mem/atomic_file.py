@@ -85,7 +85,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def _new(path: pathlib.Path) -> tuple[pathlib.Path, int]:
-    """A new locked file beside `path`, and the descriptor that holds the lock."""
+    """Return a new locked file beside `path`, and the descriptor that holds the lock."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)

@@ -226,7 +226,7 @@ def _version(package: str) -> str:
 
 
 def _wrong_with(world: str) -> str:
-    """Why a world cannot be played, as its own error says it; empty if it can."""
+    """Return why a world cannot be played, in its own error's words; empty if it can."""
     from embodied_mem.envs import make
 
     try:
@@ -266,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run() -> None:
-    """The console script: an error of the caller's is one line."""
+    """Run the console script; an error of the caller's is one line."""
     from embodied_mem.evaluation.command import run
 
     run(lambda: sys.exit(main()))

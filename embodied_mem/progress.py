@@ -53,7 +53,7 @@ class Stages:
         _stages.reset(self._token)
 
     def begin(self, name: str) -> None:
-        """The stage before is over, this one begins."""
+        """End the stage before and begin this one."""
         self.end()
         self._at, self._began = self._names.index(name), self._clock()
 

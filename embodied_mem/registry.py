@@ -134,7 +134,7 @@ def names(part: str = "env") -> tuple[str, ...]:
 
 
 def card(name: str) -> World:
-    """The card of a world, with the parts that were registered.
+    """Return the card of a world, with the parts that were registered.
 
     Raises:
         InvalidInputError: there is no such world; the known ones are listed.
@@ -150,7 +150,7 @@ def card(name: str) -> World:
 
 
 def load(name: str, part: str, backend: str | None = None) -> Any:
-    """A part of a world, or something of a group: `load("methods", "mem0_2")`.
+    """Return a world's part, or something of a group: `load("methods", "mem0_2")`.
 
     Args:
         name: of the world, or of `GROUPS`.

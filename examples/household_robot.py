@@ -16,7 +16,7 @@ MORNING = 8 * 3600.0  # seconds on the robot's clock
 
 
 def morning(memory: LifelongMemory) -> None:
-    """A round through the kitchen, with a grasp that fails and a mug that somebody moves."""
+    """Return a round through the kitchen, with a grasp that fails and a mug that somebody moves."""
     memory.begin_task("round", "tidy the kitchen", "", place="kitchen")
     memory.observe("look", pose=DOOR, time=MORNING, facts=[("table", "next to", "window", 0.97)])
     seen = [("red mug", "on", "table", 0.94), ("keys", "on", "table", 0.91), ("spoon", "inside", "red mug", 0.55)]

@@ -90,17 +90,17 @@ def grid(rows: Iterable[Row], columns: Mapping[str, Cell] | list[tuple[str, Cell
 
 
 def number(key: str, form: str) -> Cell:
-    """The column of a number."""
+    """Return the column of a number."""
     return lambda _, row: f"{row[key]:{form}}"
 
 
 def paired(key: str, *more: int) -> Cell:
-    """The column of a paired difference, in points or by `more` (scale, digits); "-" where there is none."""
+    """Return the column of a paired difference, in points or by `more` (scale, digits); "-" where there is none."""
     return lambda _, row: difference(row.get(key), *more)
 
 
 def named(name: str, _: Any) -> str:
-    """The name of a row."""
+    """Return the name of a row."""
     return name
 
 
@@ -110,7 +110,7 @@ def success(_: str, row: Mapping[str, Any]) -> str:
 
 
 def against_none(_: str, row: Mapping[str, Any]) -> str:
-    """The paired difference to no memory."""
+    """Return the paired difference to no memory."""
     return versus(row)
 
 
@@ -125,7 +125,7 @@ STEPS = number("steps", ".1f")
 
 
 def games_of(data: Data) -> str:
-    """The games and seeds that deliveries were played on."""
+    """Return the games and seeds that deliveries were played on."""
     max_steps = data.get("max_steps") or data["config"]["world"]["max_steps"]
     return f"{data['num_tasks']} games x {data['num_seeds']} seeds, at most {max_steps} steps"
 

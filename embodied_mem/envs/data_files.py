@@ -163,7 +163,7 @@ class Originals:
         return sorted(path for name in names for path in self._by_name[name])
 
     def one(self, pattern: str, what: str, near: str = "") -> Path:
-        """The first file with a name like `pattern`, those with `near` in their path before others.
+        """Return the first file with a name like `pattern`, those with `near` in their path before others.
 
         Raises:
             DataNotFoundError: there is none; `what` says what it is and who publishes it.

@@ -56,7 +56,7 @@ class DrawnEnvs:
 
 
 def names_in(text: str) -> list[str]:
-    """The things and places that a text names by kind and number, in its order, each once."""
+    """Return the things and places that a text names by kind and number, in its order, each once."""
     return list(dict.fromkeys(f"{kind} {number}" for kind, number in _NAMED.findall(text.lower())))
 
 

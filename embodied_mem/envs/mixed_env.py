@@ -42,7 +42,7 @@ class MixedEnvs:
         return self._picked([texts for texts, _ in answers]), self._told([info for _, info in answers])
 
     def step(self, commands: Sequence[str]) -> tuple[Any, ...]:
-        """One command per row; as `gymnasium.vector.VectorEnv.step`."""
+        """Return one command per row; as `gymnasium.vector.VectorEnv.step`."""
         answers = []
         for number, part in enumerate(self._parts):
             own = self._world == number
@@ -52,7 +52,7 @@ class MixedEnvs:
         return texts, *map(np.asarray, signals), self._told(infos)
 
     def _picked(self, parts: Sequence[Sequence[Any]]) -> list[Any]:
-        """Of each row what its own world says."""
+        """Return each row's answer from its own world."""
         return [parts[world][row] for row, world in enumerate(self._world)]
 
     def _told(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:

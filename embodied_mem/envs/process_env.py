@@ -235,12 +235,12 @@ class Processes(abc.ABC):
 
 
 def _last_line(text: str) -> str:
-    """The end of what a program said, where an exception names itself."""
+    """Return the end of a program's output, where an exception names itself."""
     return text.strip().rpartition("\n")[2]
 
 
 def _column(episodes: Sequence[Any], field: str) -> Sequence[Any] | np.ndarray:
-    """One field of all episodes: an array of its type if that is a number's, else a list."""
+    """Return one field of all episodes: an array of its type if that is a number's, else a list."""
     values = [getattr(episode, field) for episode in episodes]
     kind = type(getattr(type(episodes[0]), field, None))
     return np.array(values, dtype=kind) if kind in (bool, int, float) else values

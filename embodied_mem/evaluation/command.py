@@ -119,7 +119,7 @@ def _several() -> bool:
 
 
 def output_file(name: str) -> pathlib.Path:
-    """The file that a program writes at its end, for `type=` of an option; refused now where it could not be then."""
+    """Check a file that a program writes at its end, for `type=` of an option."""
     path = pathlib.Path(name).absolute()
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"expected a file, got the folder {name}")
@@ -176,9 +176,10 @@ class Models:
 
 
 def weights_folder(name: str) -> pathlib.Path:
-    """The folder of weights: `name` itself, else the set of its last part in `experiments/weights` or in the package.
+    """Return the folder of a set of weights.
 
-    A wheel brings sets in `embodied_mem/weights`; a clone has them in `experiments/weights`.
+    It is `name` itself, else the set of its last part. A wheel brings sets in
+    `embodied_mem/weights`; a clone has them in `experiments/weights`.
     """
     folder = pathlib.Path(name)
     package = pathlib.Path(__file__).resolve().parents[1]
@@ -200,7 +201,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def models_of(options: argparse.Namespace, folder: str = "") -> Models:
-    """What a command line says of its models; `folder` instead of `--weights`."""
+    """Return a command line's models; `folder` instead of `--weights`."""
     data, fsdp, tensor = (getattr(options, f"mesh.{axis}") for axis in ("data", "fsdp", "tensor"))
     mesh = None
     if (data, fsdp, tensor) != (None, None, None):

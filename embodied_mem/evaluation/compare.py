@@ -112,7 +112,7 @@ def _row(first: Sequence[EpisodeResult], second: Sequence[EpisodeResult], **name
     counts = np.bincount(group)
 
     def means(episodes: Sequence[EpisodeResult], field: str) -> np.ndarray:
-        """Of each group."""
+        """Return the value of each group."""
         return np.bincount(group, [getattr(one, field) for one in episodes]) / counts
 
     row: dict[str, Any] = {**names, "episodes": len(first), "tasks": len(groups)}

@@ -103,8 +103,9 @@ def settings_of(
     decoding: Sequence[str] = ("free",),
     memory_model: bool = False,
 ) -> list[Setting]:
-    """A row per delivery with the first value of everything, and for those that are studied one with each other value.
+    """Return the rows of a study: each delivery, and its controls.
 
+    A delivery has a row with the first value of everything; those that are studied have one with each other value.
     These are `static`, `static_full` and memory methods under other banks, `compiled` under everything,
     `compiled_text` with other hints and guidance, `guidance_only` and `teacher` with other guidance, and all that have
     an executor with other decoding. The first row of a delivery has its name; the others say what differs, as

@@ -59,7 +59,7 @@ def versus(row: Mapping[str, Any]) -> str:
 
 
 def manifest(command: Sequence[str] | None = None, **facts: object) -> dict[str, Any]:
-    """Where a result comes from: command, commit, machine, versions, and what the caller adds."""
+    """Return a result's origin: command, commit, machine, versions, and the caller's additions."""
     return {
         "command": " ".join(command or [*_program(), *sys.argv[1:]]),
         "commit": commit(),
@@ -71,8 +71,7 @@ def manifest(command: Sequence[str] | None = None, **facts: object) -> dict[str,
 
 
 def _program() -> list[str]:
-    """How this program is called: a module of the package by its name, a file of the repository by its path, another
-    by its name."""
+    """Return the program's call: a module by name, a file of the repository by path."""
     path = pathlib.Path(sys.argv[0]).resolve()
     if not path.is_relative_to(_ROOT):
         return [path.name]
@@ -83,7 +82,7 @@ def _program() -> list[str]:
 
 
 def commit(*options: str) -> str:
-    """The commit of the repository that this runs from, in the form that options of `git rev-parse` name; or ""."""
+    """Return this repository's commit, with options of `git rev-parse`; or ""."""
     return _git("rev-parse", *options, "HEAD")
 
 

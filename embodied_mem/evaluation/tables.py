@@ -22,7 +22,7 @@ def percent(share: float) -> str:
 
 
 def between(interval: Sequence[float], word: str = "to") -> str:
-    """The ends of an interval of shares in percent, "30.1 to 95.4"."""
+    """Return an interval of shares in percent, "30.1 to 95.4"."""
     low, high = interval
     return f"{100 * low:.1f} {word} {100 * high:.1f}"
 

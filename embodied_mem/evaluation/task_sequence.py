@@ -95,7 +95,10 @@ def rows_of(played: Runs) -> dict[str, list[dict[str, Any]]]:
 
 
 def row_of(outcomes: Sequence[Played], first: Sequence[Played] | None, full: Sequence[Played] | None) -> dict[str, Any]:
-    """The numbers of one agent in one run; paired differences to its first run and to the full agent in this run."""
+    """Return one agent's numbers in one run.
+
+    Differences to its first run and to the full agent in this run are paired.
+    """
     records = [outcome.record for outcome in outcomes]
     won, steps = _won_and_steps(outcomes)
     row = success_row(won) | {

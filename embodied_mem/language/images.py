@@ -30,7 +30,7 @@ _HASHED = "sha256:"
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """A PNG file of uint8[height, width, 3]; the same pixels give the same bytes.
+    """Return a PNG file of uint8[height, width, 3]; the same pixels give the same bytes.
 
     Raises:
         InvalidInputError: another shape or type.
@@ -50,7 +50,7 @@ def png(pixels: np.ndarray) -> bytes:
 
 
 def observation(text: str, info: Mapping[str, Any], row: int) -> Observation:
-    """What row `row` of a vector environment sees: its text, and the pictures in `info["images"]` where there are some.
+    """Return the text and the pictures that a row of a vector environment sees.
 
     Raises:
         InvalidInputError: what stands there is no picture.
@@ -69,8 +69,10 @@ class ImagePool:
         self._known: dict[str, bytes] = {}
 
     def stored(self, images: Sequence[Sequence[bytes]]) -> dict[str, Any]:
-        """What a record holds of its pictures, as JSON: {"images": names, "image_files": those not yet written, in
-        base64}; nothing where it has none."""
+        """Return a record's pictures as JSON.
+
+        {"images": names, "image_files": those not yet written, in base64}; nothing where it has none.
+        """
         if not any(images):
             return {}
         names, new = [], {}
@@ -82,7 +84,7 @@ class ImagePool:
         return {"images": names} | ({"image_files": new} if new else {})
 
     def read(self, record: Mapping[str, Any], count: int) -> list[tuple[bytes, ...]]:
-        """The pictures of a record, in `count` groups; empty ones where it has none.
+        """Return the pictures of a record, in `count` groups; empty ones where it has none.
 
         Raises:
             InvalidInputError: another number of groups, a picture that no record holds, or one of another hash.
@@ -118,7 +120,7 @@ def content(text: str, images: Sequence[Picture] = ()) -> str | list[dict[str, o
 
 
 def texts_and_images(messages: Sequence[Message]) -> tuple[list[str], int]:
-    """(the texts, the number of pictures) of messages."""
+    """Return (the texts, the number of pictures) of messages."""
     texts, count = [], 0
     for message in messages:
         said = message.get("content", "")
@@ -130,7 +132,9 @@ def texts_and_images(messages: Sequence[Message]) -> tuple[list[str], int]:
 
 
 def said_parts(said: object, where: str) -> list[str | bytes]:
-    """The texts and files of pictures that a message's content has, in order; texts that follow each other are one.
+    """Return texts and pictures of a message's content, in order.
+
+    Texts that follow each other are one.
 
     Args:
         said: the content, as `content` makes it.
@@ -187,7 +191,7 @@ def pixels(data: bytes) -> np.ndarray:
 
 
 def without_images(messages: Sequence[Message]) -> list[Message]:
-    """The messages with `sha256:...` instead of each picture that stands in them; others are as they were."""
+    """Return the messages with `sha256:...` instead of each picture that stands in them; others are as they were."""
     return [
         {**message, "content": [_hashed(part) for part in said]}
         if isinstance(message, dict) and isinstance(said := message.get("content"), list)

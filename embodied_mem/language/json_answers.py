@@ -43,7 +43,7 @@ def complete_json(
     temperature: float = 0.0,
     repairs: int = 1,
 ) -> object:
-    """The model's answer as JSON data that fits `schema`.
+    """Return the model's answer as JSON data that fits `schema`.
 
     The schema goes along as `response_format`, which servers may or may not keep to. An answer that does not fit is
     counted in `model.meter.malformed` and shown to the model once more with what is wrong. Thoughts, words and Markdown
@@ -137,7 +137,7 @@ _FINAL = "<|channel|>final<|message|>"
 
 
 def _spoken(text: str) -> tuple[str, bool]:
-    """(the text without thoughts, whether all thoughts have an end)."""
+    """Return (the text without thoughts, whether all thoughts have an end)."""
     said: list[str] = []
     thought: list[str] = []
     is_thinking = False
@@ -216,8 +216,10 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def strict_form(schema: Json) -> Json | None:
-    """The schema as servers with a strict mode want it: every property required and none besides; one that need not be
-    there may be null. None if there is no such form: an object may have any properties.
+    """Return the schema in the form that servers with a strict mode want.
+
+    Every property is required, and there are none besides; an optional one may be null. None if there is no such form:
+    an object may have any properties.
 
     Source: OpenAI, "Structured model outputs", supported schemas.
     """
@@ -302,7 +304,7 @@ def check_schema(schema: object, where: str = "schema") -> None:
 
 
 def problems(value: object, schema: Json | bool, where: str = "the answer") -> Iterator[str]:
-    """One sentence for each way in which a value does not fit a schema."""
+    """Return one sentence for each way in which a value does not fit a schema."""
     if isinstance(schema, bool):
         if not schema:
             yield f"{where} is not allowed"

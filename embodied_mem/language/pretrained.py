@@ -54,7 +54,7 @@ class PretrainedTokenizer:
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> PretrainedTokenizer:
-        """The tokenizer in a Hugging Face folder.
+        """Return the tokenizer in a Hugging Face folder.
 
         Raises:
             DataNotFoundError: there is no tokenizer.json.
@@ -90,7 +90,7 @@ class PretrainedTokenizer:
 
     @classmethod
     def from_gguf(cls, metadata: Mapping[str, Any]) -> PretrainedTokenizer:
-        """The tokenizer in a GGUF file's metadata; raises as `backend_from_gguf`."""
+        """Return the tokenizer in a GGUF file's metadata; raises as `backend_from_gguf`."""
         backend, roles = backend_from_gguf(metadata), roles_from_gguf(metadata)
         template = metadata.get("tokenizer.chat_template")
         if template is not None and not isinstance(template, str):
@@ -148,7 +148,7 @@ class PretrainedTokenizer:
             (folder / name).write_text(text, encoding="utf-8")
 
     def _named(self) -> dict[str, str]:
-        """The tokens of the roles that the model has."""
+        """Return the tokens of the roles that the model has."""
         if self.roles is not None:
             return {role: self.roles[role] for role in _ROLES if role in self.roles}
         ids = {role: getattr(self.tokenizer, f"{role}_id") for role in _ROLES}
@@ -157,7 +157,7 @@ class PretrainedTokenizer:
 
 @functools.lru_cache(maxsize=16)
 def _compiled(template: str) -> Any:
-    """The template in a sandbox, with the settings and functions that published templates expect."""
+    """Return the template in a sandbox, with the settings and functions that published templates expect."""
     try:
         import jinja2
         from jinja2.ext import Extension
@@ -198,7 +198,7 @@ def _compiled(template: str) -> Any:
 
 
 def backend_from_gguf(metadata: Mapping[str, Any]) -> Any:
-    """The `tokenizers.Tokenizer` that the metadata describes.
+    """Return the `tokenizers.Tokenizer` that the metadata describes.
 
     Raises:
         InvalidInputError: it is not byte-level BPE, its cutting is not known, or the vocabulary is damaged.

@@ -64,12 +64,12 @@ def refusing(what: str) -> Iterator[None]:
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> Tokenizer:
-    """A byte-level BPE tokenizer with at most `vocab_size` tokens, learned from `texts`; the same texts give the same.
+    """Train a byte-level BPE tokenizer of at most `vocab_size` tokens.
 
-    Pieces before merging: a newline, one or two digits, a word, or one other sign, each of the last three with the
-    space before it. Merges stay inside a piece, so a newline is always one token, a frequent number of two digits is
-    one token, and a frequent word with its space becomes one token. All 256 bytes are in the vocabulary: any text
-    round-trips.
+    The same texts give the same one. Pieces before merging: a newline, one or two digits, a word, or one other sign, each
+    of the last three with the space before it. Merges stay inside a piece, so a newline is always one token, a frequent
+    number of two digits is one token, and a frequent word with its space becomes one token. All 256 bytes are in the
+    vocabulary: any text round-trips.
 
     Args:
         texts: texts to learn from.
@@ -160,7 +160,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **roles: str) -> Tokenizer:
-        """The tokenizer in the file `path`, ours or any `tokenizer.json`.
+        """Return the tokenizer in the file `path`, ours or any `tokenizer.json`.
 
         Raises:
             InvalidInputError: the file is no tokenizer, or a role names an unknown token.
@@ -230,7 +230,7 @@ class Tokenizer:
         return ids
 
     def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
-        """The text of `ids`; bytes that are no UTF-8 become replacement characters.
+        """Return the text of `ids`; bytes that are no UTF-8 are replaced.
 
         Args:
             ids: int[L], each in [0, vocab_size).
@@ -246,7 +246,7 @@ class Tokenizer:
             return str(self._backend.decode(ids, skip_special_tokens=skip_special))
 
     def cut(self, text: str, count: int) -> str:
-        """The first `count` tokens of `text`, as text."""
+        """Return the first `count` tokens of `text`, as text."""
         ids = self.encode(text)
         return text if len(ids) <= count else self.decode(ids[:count])
 

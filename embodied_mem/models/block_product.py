@@ -63,7 +63,7 @@ class Blocks:
 
 
 def pays(config: DecoderConfig, parameters: list[jax.Array]) -> bool:
-    """Whether sampling under `config` is faster in blocks: of a large model in float32, layer by layer, on one CPU."""
+    """Decide whether sampling is faster in blocks: a large float32 model, layer by layer, on one CPU."""
     alone = all(len(array.sharding.device_set) == 1 for array in parameters)
     large = sum(array.nbytes for array in parameters) >= LARGE_BYTES
     suitable = config.dtype == "float32" and not config.scan_layers

@@ -72,7 +72,7 @@ _SIGNS = {"<|im_start|>": "chatml", "<|start_header_id|>": "llama3", "<soft>": "
 
 
 def template_of(tokenizer: Tokenizer) -> ChatTemplate:
-    """The template of a tokenizer's family, which the signs of its vocabulary tell.
+    """Return the template of a tokenizer's family, told by the signs of its vocabulary.
 
     Raises:
         InvalidInputError: it has the signs of no known family.
@@ -181,7 +181,7 @@ class FlaxChatModel:
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
-        """As `ChatModel.complete`. `response_format` is told to the model in words; nothing forces it to comply.
+        """Complete like `ChatModel`; words ask for `response_format`, and nothing forces the model to comply.
 
         Raises:
             ChatError: conversation and answer are longer than the model can read.

@@ -238,7 +238,7 @@ class LoraConfig:
 
 
 def _qwen(width: int, layers: int, heads: int, mlp: int, **others: Any) -> DecoderConfig:
-    """A preset of Qwen2 (`qkv_bias`) or Qwen3 (`qk_norm`)."""
+    """Return a preset of Qwen2 (`qkv_bias`) or Qwen3 (`qk_norm`)."""
     shape = {"width": width, "num_layers": layers, "num_heads": heads, "mlp_width": mlp, "num_kv_heads": 8}
     common: dict[str, Any] = {
         "vocab_size": 151_936, "head_dim": 128, "rope_theta": 1e6, "norm_eps": 1e-6, "max_length": 40_960,

@@ -69,7 +69,7 @@ def add_tower_lora(tower: VisionTower, lora: LoraConfig, *, rngs: nnx.Rngs) -> V
 
 
 def _adapted(decoder: Decoder) -> list[tuple[nnx.Module, str, LoraConfig]]:
-    """(what holds the arrays, projection, its adapters), the vision tower's last."""
+    """Return (what holds the arrays, projection, its adapters), the vision tower's last."""
     found: list[tuple[nnx.Module, str, LoraConfig]] = []
     if decoder.lora is not None:
         found += [(decoder.layers, target, decoder.lora) for target in decoder.lora.targets]

@@ -175,7 +175,7 @@ class Choices:
 
 
 def tries(choices: Sequence[Sequence[Sequence[int]]], rows: int) -> Choices:
-    """The tries of each row's choices; rows beyond them repeat the first.
+    """Return tries of each row's choices; rows beyond them repeat the first.
 
     N and C are powers of two, from 128 and 16 on, so that few programs are compiled.
 

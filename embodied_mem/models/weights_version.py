@@ -76,7 +76,7 @@ class WeightsWatch:
         return changed
 
     def version(self) -> int:
-        """The version of the present arrays, computed once for the same arrays."""
+        """Return the version of the present arrays, computed once for each."""
         self.changed()
         if self._version is None:
             self._version = int(_checksum(self._arrays))

@@ -68,7 +68,7 @@ class Bundle:
     model: CompilerModel
 
     def acting(self, **settings: Any) -> tuple[Executor, MemoryCompiler]:
-        """The models as they act, with settings of `Executor` and `MemoryCompiler`, on the devices that they are on."""
+        """Return executor and compiler that act, with settings of `Executor` and `MemoryCompiler`."""
         return (
             make_executor(self.config, self.executor, self.tokenizer, **settings),
             make_compiler(self.config, self.model, self.tokenizer, **settings),
@@ -76,7 +76,7 @@ class Bundle:
 
 
 def flat_arrays(prefix: str, module: nnx.Module, whole: bool = True) -> dict[str, np.ndarray]:
-    """The variables of a module by dotted path in host memory; without `whole`, those that are not its base's."""
+    """Return a module's variables by dotted path, in host memory; without `whole`, not its base's."""
     state = nnx.state(module) if whole else nnx.state(module, nnx.Not(_in_base))
     leaves, _ = jax.tree_util.tree_flatten_with_path(state)
     return {_name(prefix, leaf_path(path)): fetch(leaf) for path, leaf in leaves}

@@ -32,7 +32,7 @@ _KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool":
 
 
 def bounded(default: Any, expected: str) -> Any:
-    """A field with bounds: ">= N", one of `_BOUNDS`, or the words of "A or B"; the reason may follow a semicolon."""
+    """Make a field with bounds: ">= N", one of `_BOUNDS`, or the words of "A or B"."""
     return dataclasses.field(default=default, metadata={"expected": expected})
 
 
@@ -454,7 +454,7 @@ class Config(ConfigPart, part=""):
         return hashlib.sha256(json.dumps(self.parts(stage)).encode()).hexdigest()[:12]
 
     def parts(self, stage: str = "grpo") -> dict[str, object]:
-        """What the result of a stage depends on, as JSON values; the stage `data` is what comes before training."""
+        """Return a stage's dependencies as JSON values; the stage `data` comes before training."""
         names = ["world", "memory", "model", "data", "seed", "executor_sft", "executor_correction", "compiler_sft"]
         used = [*names, "correction", "grpo"][: 5 + ("data", *STAGES).index(stage)]
         values = dataclasses.asdict(self)

@@ -139,7 +139,10 @@ def batches(
 
 
 def first_seen(step: int, per_epoch: int, seed: int) -> int:
-    """The step of the first epoch that has the batch of `step`; every later epoch is the first in another order."""
+    """Return the first epoch's step that has the batch of `step`.
+
+    Every later epoch is the first in another order.
+    """
     epoch, place = divmod(step, per_epoch)
     return int(np.random.default_rng((seed, epoch)).permutation(per_epoch)[place]) if epoch else step
 
@@ -292,8 +295,10 @@ def compiler_batch(
 
 
 def fill_batch(batch: Iterable[HostBatch | np.ndarray | None], place: Placement) -> tuple[Any, ...]:
-    """A batch with rows that nothing is learned from, up to a number that the mesh can split: `Batch`es, and arrays
-    [B, ...] whose further rows are zero."""
+    """Fill a batch up to a number of rows that the mesh can split.
+
+    Nothing is learned from the further rows: those of `Batch`es are masked, those of arrays [B, ...] are zero.
+    """
     parts: list[HostBatch | np.ndarray | None] = []
     for part in batch:
         if part is None:

@@ -194,7 +194,7 @@ def advantages_of(trajectories: Sequence[Trajectory], group_size: int) -> tuple[
 def policy_samples(
     trajectories: Sequence[Trajectory], advantages: np.ndarray, soft_shape: tuple[int, int], soft_id: int
 ) -> list[PolicySample]:
-    """Every compiler output of the trajectories with an advantage; those without have no gradient and are left out."""
+    """Return every compiler output of trajectories with an advantage; others have no gradient."""
     samples = []
     num_soft = soft_shape[0]
     for trajectory, advantage in zip(trajectories, advantages):
@@ -343,7 +343,10 @@ compute the same numbers in another order, which gives some 1e-5."""
 
 
 def max_log_prob_gap(dtype: str) -> float:
-    """The bound for `accumulate` at the first minibatch: where products are rounded to fewer bits, there is none."""
+    """Return the bound for `accumulate` at the first minibatch.
+
+    Where products are rounded to fewer bits, there is none.
+    """
     exact = dtype == "float32" and jax.default_backend() == "cpu"
     return MAX_LOG_PROB_GAP if exact else math.inf
 
@@ -476,7 +479,7 @@ def _play_groups(
 
 
 def assign_rewards(config: Config, trajectories: Sequence[Trajectory], step: int) -> list[Trajectory]:
-    """Whose reward each trajectory earns: its own, or under `grpo.rewards=shuffled` that of any one of the batch."""
+    """Return the trajectory that gives each its reward: itself, or any one of the batch if shuffled."""
     count = len(trajectories)
     shuffled = config.grpo.rewards == "shuffled"
     order = np.random.default_rng((config.seed, 10, step)).permutation(count) if shuffled else range(count)

@@ -81,7 +81,7 @@ Metrics = dict[str, Any]
 
 
 def no_batches(first: int) -> Iterator[Any]:
-    """Of a loop whose steps read none."""
+    """Return none: the loop's steps read none."""
     return iter(())
 
 

@@ -98,7 +98,7 @@ def sums_of(source: pathlib.Path) -> dict[str, str]:
 
 
 def shape_of(config: Config, role: str) -> DecoderConfig:
-    """The shape of a role's decoder as its preset has it; from scratch, with the vocabulary that it will have."""
+    """Return the shape of a role's decoder; from scratch, with its later vocabulary."""
     overrides: dict[str, object] = dict(masters_of(config, role))
     if not is_published(config, role):
         tokenizer = next((preset(getattr(config.model, one)) for one in ROLES if is_published(config, one)), None)
@@ -107,8 +107,11 @@ def shape_of(config: Config, role: str) -> DecoderConfig:
 
 
 def new_decoder(config: Config, tokenizer: Tokenizer, role: str, seed: int, place: Placement = ONE_DEVICE) -> Decoder:
-    """The decoder of a role before training; of published weights each device reads its own part. What is trained whole
-    is stored in float32 whatever it computes in."""
+    """Make the decoder of a role before training.
+
+    Of published weights each device reads its own part. A model that is trained whole is stored in float32, whatever it
+    computes in.
+    """
     source, masters = weights_of(config, role), masters_of(config, role)
     if source is None:
         return Decoder(scratch_shape(config, tokenizer, role), rngs=nnx.Rngs(seed))
@@ -118,8 +121,10 @@ def new_decoder(config: Config, tokenizer: Tokenizer, role: str, seed: int, plac
 def published_decoder(
     source: pathlib.Path, place: Placement = ONE_DEVICE, seeing: bool = False, **overrides: str
 ) -> Decoder:
-    """The decoder in a Hugging Face folder or a GGUF file, with these fields of `DecoderConfig` changed; its vision
-    tower only if it is to see."""
+    """Return the decoder in a Hugging Face folder or a GGUF file.
+
+    `overrides` change fields of its `DecoderConfig`; it has its vision tower only if `seeing`.
+    """
     if source.suffix == ".gguf":
         return load_gguf(source, shardings=place.shardings, **overrides)
     if read_described(source).get("model_type") == "qwen2_5_vl":
@@ -175,7 +180,7 @@ class SpecialIds(NamedTuple):
 
 
 def special_ids(tokenizer: Tokenizer) -> SpecialIds:
-    """Their ids.
+    """Return their ids.
 
     Raises:
         InvalidInputError: the tokenizer has none for one of them.
@@ -187,15 +192,17 @@ def special_ids(tokenizer: Tokenizer) -> SpecialIds:
 
 
 def published_tokenizer(source: pathlib.Path) -> Tokenizer:
-    """The tokenizer of a Hugging Face folder or a GGUF file; both models of a run read with the compiler's, if it is
-    published, else with the executor's."""
+    """Return the tokenizer of a Hugging Face folder or a GGUF file.
+
+    Both models of a run read with the compiler's, if it is published, else with the executor's.
+    """
     if source.suffix == ".gguf":
         return PretrainedTokenizer.from_gguf(GGUFFile(source).metadata).tokenizer
     return PretrainedTokenizer.from_folder(source).tokenizer
 
 
 def load_tokenizer(path: pathlib.Path) -> Tokenizer:
-    """The tokenizer at `path` with a token that stands for soft tokens."""
+    """Return the tokenizer at `path` with a token for soft tokens."""
     tokenizer = Tokenizer.load(path)
     if tokenizer.soft_id is not None:
         return tokenizer
@@ -250,12 +257,12 @@ def instruction_of(world: WorldConfig) -> str:
 
 
 def placement(config: Config) -> Placement:
-    """Where this run's arrays go: the mesh of `config.mesh`, built once."""
+    """Return the placement of this run's arrays: `config.mesh`, built once."""
     return placement_of(MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor))
 
 
 def acting_placement(config: Config) -> Placement:
-    """Where this run's models lie while they play episodes (`mesh.sampling_tensor`)."""
+    """Return the placement of models while they play episodes (`mesh.sampling_tensor`)."""
     return placement(config).for_sampling(config.mesh.sampling_tensor)
 
 
@@ -273,8 +280,11 @@ def parameter_axes(model: CompilerModel | Decoder) -> LogicalAxes:
 def new_compiler(
     config: Config, tokenizer: Tokenizer, executor: Decoder, place: Placement = ONE_DEVICE
 ) -> CompilerModel:
-    """The compiler before training: from scratch it starts from the executor's weights, as pretrained ones both start
-    from a language model, if the two have one shape."""
+    """Make the compiler before training.
+
+    From scratch it starts from the executor's weights if the two have one shape, as pretrained ones start from one
+    language model.
+    """
     decoder = new_decoder(config, tokenizer, "compiler", config.seed + 2, place)
     if not is_published(config, "compiler") and decoder.config == executor.config:
         nnx.update(decoder, jax.tree.map(jnp.copy, nnx.state(executor)))
@@ -321,7 +331,7 @@ def compiler_of(config: Config, decoder: Decoder, executor_width: int, std: floa
 
 
 def trainable_filter(config: Config) -> Any:
-    """Which variables of the compiler are trained: all but its vision tower, or adapters and the Soft-Mem head."""
+    """Select the compiler's trained variables: all but its vision tower, or adapters and Soft-Mem head."""
     if not config.model.lora:
         return lambda path, value: isinstance(value, nnx.Param) and path[:2] != ("decoder", "vision")
     return lambda path, value: isinstance(value, LoraParam) or (path[0] == "soft_mem" and isinstance(value, nnx.Param))
@@ -351,7 +361,7 @@ def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **
 
 
 def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **settings: Any) -> Executor:
-    """The acting executor under this configuration, on the devices where it acts."""
+    """Return the acting executor under this configuration, on its devices."""
     place = acting_placement(config)
     return Executor(
         move_model(executor, place), tokenizer,

@@ -132,7 +132,7 @@ def sft_optimizer(sft: SFTConfig) -> optax.GradientTransformation:
 def fresh_state(
     optimizer: optax.GradientTransformation, params: Params, axes: LogicalAxes, place: Placement
 ) -> tuple[TrainState, Any]:
-    """(the state before the first step, on its devices; a sharding per leaf of it, None on one device).
+    """Return (the state before the first step, on its devices; a sharding per leaf of it, None on one device).
 
     The parameters are copied, since a step uses up the state that it is given. On one device the state is put there by
     name, as what is restored from a checkpoint is: else a resumed run would be other programs, each compiled anew.

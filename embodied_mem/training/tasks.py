@@ -135,7 +135,7 @@ def task_key_of(sources: Sequence[TaskSource]) -> Callable[[str], str]:
 
 
 def sources_of(world: WorldConfig, seed: int) -> list[TaskSource]:
-    """Where the tasks of a world come from; of `EVERY_WORLD`, those of each world of this package."""
+    """Return a world's sources of tasks; for `EVERY_WORLD`, those of each world of this package."""
     mixed = [name for name in registry.names("tasks") if name in registry.BUILT_IN]
     names = mixed if world.name == EVERY_WORLD else [world.name]
     return [registry.load(name, "tasks")(world, seed) for name in names]
@@ -165,9 +165,10 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
 
 
 def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> MemoryBank:
-    """The bank that held-out tasks are scored with: of their own homes where the world has some, else `teach_bank`.
+    """Return the bank for held-out tasks.
 
-    A file at `path` is read instead; raises as `teach_bank`.
+    It is of their own homes where the world has some, else `teach_bank`. A file at `path` is read
+    instead; raises as `teach_bank`.
     """
     given = path and pathlib.Path(path).exists()
     bank = MemoryBank() if given else _remembered(sources_of(config.world, config.seed), "experiences", config)
@@ -175,8 +176,7 @@ def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Train
 
 
 def _remembered(sources: Sequence[TaskSource], what: str, config: Config) -> MemoryBank:
-    """What the demonstrators of these worlds win of the tasks that a method of each, `what`, names; of a source without
-    it nothing."""
+    """Make a bank of demonstrators' successes in the tasks of each world's method `what`."""
     bank = MemoryBank(task_key=task_key_of(sources), object_weight=getattr(sources[0], "object_weight", OBJECT_WEIGHT))
     for source in sources:
         own = list(getattr(source, what, tuple)())
@@ -201,8 +201,10 @@ def bank_of(
     task_key: Callable[[str], str] = str,
     each: Each = map,
 ) -> MemoryBank:
-    """What a teacher wins of the first `num_tasks` tasks of `envs`; `task_key` as for `MemoryBank`, `each` as for
-    `play_teacher`."""
+    """Make a bank of a teacher's successes in the first `num_tasks` tasks of `envs`.
+
+    `task_key` is that of `MemoryBank`, `each` that of `play_teacher`.
+    """
     bank = MemoryBank(task_key=task_key)
     with Progress("memory bank", num_tasks, unit="game") as progress:
         played = play_teacher(

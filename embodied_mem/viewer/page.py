@@ -20,7 +20,7 @@ _ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u20
 
 
 def page(data: Any, title: str) -> str:
-    """The file's text; `data` is anything that JSON can hold."""
+    """Return the file's text; `data` is anything that JSON can hold."""
     files = importlib.resources.files(__package__)
     script, style = ((files / name).read_text("utf-8") for name in ("view.js", "view.css"))
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)

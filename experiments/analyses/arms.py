@@ -126,7 +126,7 @@ class Study:
         return Games(config, taught or self.tasks, self._bank)
 
     def train(self, arm: str, seed: int) -> Bundle:
-        """The models of an arm, trained on from where they are; of a finished one its weights are enough."""
+        """Return the models of an arm, trained on from where they are; of a finished one its weights are enough."""
         base, steps, weights = self.bundle.config, 0, self.folder(arm, seed) / "weights"
         if (weights / "weights.safetensors").is_file():
             finished = load_bundle(weights)

@@ -108,13 +108,13 @@ class Noise:
 
 
 def _class(name: str) -> str:
-    """The class of a thing, whatever it is called."""
+    """Return the class of a thing, whatever it is called."""
     words = name.lower().replace("_", " ").split()
     return next(kind for kind in CLASSES if kind in words or WORDS[kind] in words)
 
 
 def _present(memory: SpatialMemory) -> tuple[collections.Counter[Key], int]:
-    """The present facts about places, and how many things they are about."""
+    """Return the present facts about places, and their number of things."""
     found: collections.Counter[Key] = collections.Counter()
     things = set()
     with memory.graph.snapshot() as now:
@@ -126,7 +126,7 @@ def _present(memory: SpatialMemory) -> tuple[collections.Counter[Key], int]:
 
 
 def play(make: Callable[[], SpatialMemory], kind: str, rate: float, seed: int, looks: bool) -> dict[str, Any]:
-    """One home, told with noise to one memory; the counts, and seconds of each update."""
+    """Return one home, told with noise to one memory; the counts, and seconds of each update."""
     home, noise = Home(random.Random(seed)), Noise(kind, rate, random.Random(seed + 1000))
     views = np.random.default_rng(seed)
     bases = {thing: vector / np.linalg.norm(vector) for thing in home.things for vector in [views.normal(size=DIM)]}
@@ -182,7 +182,7 @@ COUNTS = ("duplicates", "stale", "missing", "wrong_ends")
 
 
 def measure(seeds: range) -> list[dict[str, Any]]:
-    """A row for each arm, noise and rate: means over the seeds, and the spread of each count."""
+    """Return a row for each arm, noise and rate: means over the seeds, and the spread of each count."""
     rows = []
     for kind, rate in [("none", 0.0), *((kind, rate) for kind in NOISE for rate in RATES)]:
         for arm, (make, looks) in ARMS.items():

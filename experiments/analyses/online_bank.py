@@ -59,7 +59,7 @@ def remember(bank: MemoryBank, episode: Episode) -> None:
 
 
 def forgotten(bank: MemoryBank, share: float, seed: int) -> MemoryBank:
-    """A bank without that share of the records of `bank`, drawn by the seed."""
+    """Return a bank without that share of the records of `bank`, drawn by the seed."""
     records = bank.records
     kept = np.sort(np.random.default_rng(seed).permutation(len(records))[round(share * len(records)) :])
     left = MemoryBank(bank.embedder, object_weight=bank.object_weight, task_key=bank.task_key, lost=True)
@@ -98,7 +98,7 @@ class Lives:
     object_weight: float = OBJECT_WEIGHT
 
     def empty(self) -> list[MemoryBank]:
-        """A bank for each life, with nothing in it."""
+        """Return a bank for each life, with nothing in it."""
         return [MemoryBank(object_weight=self.object_weight, lost=True) for _ in range(self.orders.shape[1])]
 
     def play(

@@ -91,7 +91,7 @@ class Watched(Agent):
 
 
 def play(agent: PlannerCriticAgent, robot: SimulatedRobot, task: int, attempt: int) -> Task:
-    """One task."""
+    """Return one task."""
     robot.begin(task, attempt)
     began, watched = robot.clock.now, Watched(agent, robot)
     done = Runner(robot, LIMITS, clock=robot.clock).run(watched, robot.goal, robot.task_id, lambda: robot.won)
@@ -127,7 +127,7 @@ def sort_errors(commands: Iterable[tuple[str, bool, bool, tuple[str, str], tuple
 
 
 def rows_of(played: Mapping[str, Sequence[Sequence[Task]]]) -> dict[str, list[dict[str, Any]]]:
-    """A row per agent and run; differences are paired, to the full agent and to its own first run."""
+    """Return a row per agent and run; differences are paired, to the full agent and to its own first run."""
 
     def columns(tasks: Sequence[Task]) -> np.ndarray:
         return np.array([(task.won, task.steps) for task in tasks], float).T

@@ -109,7 +109,7 @@ def play(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], dict[s
 
 
 def rows_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """A report's deliveries by name, each with `won` [tasks, seeds]."""
+    """Return a report's deliveries by name, each with `won` [tasks, seeds]."""
     rows: dict[str, dict[str, Any]] = {name: dict(row) for name, row in report["deliveries"].items()}
     shape = report["num_tasks"], report["num_seeds"]
     for name, row in rows.items():
@@ -119,7 +119,7 @@ def rows_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def curves(played: Mapping[str, Mapping[str, Any]], budgets: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
-    """The points: of `text` and `both` by budget, and of what stands beside them at budget 0."""
+    """Return the points: of `text` and `both` by budget, and of what stands beside them at budget 0."""
     steps: list[int | None] = [0, *budgets, None]
 
     def point(name: str, budget: int | None) -> dict[str, Any]:

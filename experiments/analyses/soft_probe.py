@@ -214,7 +214,7 @@ class _Probe:
         self._frequent = {place: count / sum(counts.values()) for place, count in counts.items()}
 
     def said(self, inputs: np.ndarray) -> np.ndarray:
-        """The likeliest place of each row."""
+        """Return the likeliest place of each row."""
         return np.asarray(self._model.predict(inputs))
 
     def bits(self, inputs: np.ndarray, targets: np.ndarray, prior: float | None = None) -> np.ndarray:
@@ -236,7 +236,7 @@ def scored(said: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
 
 
 def accuracy(right: Sequence[bool]) -> dict[str, Any]:
-    """A share with its interval."""
+    """Return a share with its interval."""
     share = float(np.mean(right))
     return {"accuracy": share, "interval": list(wilson(share, len(right)))}
 

@@ -163,7 +163,7 @@ def _process(
 
 
 def _line(process: subprocess.Popen) -> str | None:
-    """The next line, "" at the end, None if none came in time."""
+    """Return the next line, "" at the end, None if none came in time."""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         return process.stdout.readline() if selector.select(PATIENCE_S) else None

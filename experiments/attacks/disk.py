@@ -30,7 +30,7 @@ TMPFS_BYTES = 128 << 10
 
 @contextlib.contextmanager
 def _limit(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond `size`: write() is short at it, then fails with EFBIG."""
+    """Return no file of this process may grow beyond `size`: write() is short at it, then fails with EFBIG."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -42,7 +42,7 @@ def _limit(size: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _filled(folder: pathlib.Path, leave: int) -> Iterator[None]:
-    """The tmpfs at `folder` has room for `leave` bytes more."""
+    """Return the tmpfs at `folder` has room for `leave` bytes more."""
     ballast = folder / "ballast"
     with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
@@ -67,7 +67,7 @@ def _fails(call: Callable[[], object]) -> bool:
 
 
 def full_disk(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """A store, an index, a bank and a recording that run out of room."""
+    """Return a store, an index, a bank and a recording that run out of room."""
     mounted = rng.random() < 0.3 and _mount(folder)
     try:
         counts = [attack(rng, folder, mounted) for attack in (_store, _vectors, _bank, _recording)]

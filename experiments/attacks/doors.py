@@ -55,7 +55,7 @@ class _Client:
         self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
 
     def answer(self) -> dict[str, Any] | None:
-        """The next answer; None from a dead server."""
+        """Return the next answer; None from a dead server."""
         while line := self._answers.readline():
             found = json.loads(line)
             if "id" in found:

@@ -34,7 +34,7 @@ def _hf_folder() -> dict[str, bytes]:
 
 
 def flip_safetensors(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """A published model's folder; the format has no checksums."""
+    """Return a published model's folder; the format has no checksums."""
     from embodied_mem.models.formats.hf import load_hf
 
     for name, data in _hf_folder().items():
@@ -64,7 +64,7 @@ def _bundle() -> dict[str, bytes]:
 
 
 def flip_bundle(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """The weights, the tokenizer and the configuration of a run."""
+    """Return the weights, the tokenizer and the configuration of a run."""
     from embodied_mem.training.bundle import load_bundle
 
     for name, data in _bundle().items():
@@ -95,7 +95,7 @@ def _checkpoint() -> dict[str, bytes]:
 
 
 def flip_checkpoint(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Every file of a checkpoint; its record has a sum of the bits of each array."""
+    """Return every file of a checkpoint; its record has a sum of the bits of each array."""
     from embodied_mem.parallel.checkpoints import Checkpoints
 
     def read() -> str:

@@ -47,7 +47,7 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
 
 
 def refused(call: Callable[[], Any]) -> tuple[bool, Any]:
-    """(whether the call was refused with an error of the library, what it returned); anything else is raised."""
+    """Return (whether the call was refused with an error of the library, what it returned); anything else is raised."""
     try:
         return False, call()
     except EmbodiedMemError:
@@ -104,7 +104,7 @@ def _store(folder: pathlib.Path, is_closed: bool) -> pathlib.Path:
 
 
 def _read_store(folder: pathlib.Path, read_only: bool, repair: bool = False) -> tuple[list[str], bool]:
-    """(the notes, whether opening said that something was wrong)."""
+    """Return (the notes, whether opening said that something was wrong)."""
     notes = Notes()
     with MemoryStore(folder, {"notes": notes}, fsync="never", read_only=read_only, repair=repair) as store:
         report = store.report
@@ -166,7 +166,7 @@ def flip_snapshot(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def flip_graph(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """The bytes of a knowledge graph."""
+    """Return the bytes of a knowledge graph."""
     graph = KnowledgeGraph()
     graph.update([Triple(f"thing {i % 7}", "in", f"place {i % 3}", valid_at=i, source=i % 4) for i in range(40)])
     path = folder / "graph"
@@ -190,7 +190,7 @@ def _index_file(kind: str) -> bytes:
 
 
 def flip_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """The file of a vector index of each kind."""
+    """Return the file of a vector index of each kind."""
     path = folder / "v.idx"
 
     def read() -> tuple:
@@ -215,7 +215,7 @@ QUESTIONS = ("where is the apple?", "and the m\u00fcg? \U0001f600", "what now?")
 
 
 def replay(path: pathlib.Path, question: str) -> Any:
-    """The recorded answer."""
+    """Return the recorded answer."""
     from embodied_mem.language import RecordedChatModel
 
     return RecordedChatModel(None, path, "m").complete([{"role": "user", "content": question}])
@@ -223,7 +223,7 @@ def replay(path: pathlib.Path, question: str) -> Any:
 
 @functools.cache
 def recording() -> bytes:
-    """A file of recorded answers."""
+    """Return a file of recorded answers."""
     from embodied_mem.language import ChatReply, RecordedChatModel, Usage, UsageMeter
 
     class Model:
@@ -243,7 +243,7 @@ def recording() -> bytes:
 
 @functools.cache
 def bank_file(name: str) -> bytes:
-    """A memory bank; a name that ends in .gz gives a packed one."""
+    """Return a memory bank; a name that ends in .gz gives a packed one."""
     bank = MemoryBank()
     for thing in ("mug", "apple", "vase"):
         steps = (Step("You see a desk 1.", f"take {thing} 1"), Step(f"You hold the {thing} 1.", "put it in desk 1"))
@@ -252,7 +252,7 @@ def bank_file(name: str) -> bytes:
 
 
 def flip_bank(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """A memory bank, packed and not."""
+    """Return a memory bank, packed and not."""
     path = folder / rng.choice(["bank.jsonl", "bank.jsonl.gz"])
 
     def read() -> tuple:
@@ -264,14 +264,14 @@ def flip_bank(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 @functools.cache
 def _game() -> bytes:
-    """A generated game; its domain and grammar come with the package alfworld."""
+    """Return a generated game; domain and grammar come with the package alfworld."""
     from embodied_mem.worlds.alfworld.generator import generate, write
 
     return next(iter(made(lambda folder: write(generate(1, 0, 4), folder)).values()))
 
 
 def flip_game(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """A game of ALFWorld, played where it is read."""
+    """Return a game of ALFWorld, played where it is read."""
     from embodied_mem.worlds.alfworld.env import Env, Game
 
     path = folder / "game.tw-pddl"
@@ -334,7 +334,7 @@ def flip_worlds(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 @functools.cache
 def gguf_file() -> bytes:
-    """A small model as a GGUF file, with a tokenizer."""
+    """Return a small model as a GGUF file, with a tokenizer."""
     import gguf
 
     with tempfile.TemporaryDirectory() as folder:
@@ -364,7 +364,7 @@ def gguf_file() -> bytes:
 
 
 def read_gguf(path: pathlib.Path) -> None:
-    """All of a GGUF file: its tensors, the configuration and the tokenizer."""
+    """Return all of a GGUF file: tensors, configuration and tokenizer."""
     from embodied_mem.language.pretrained import PretrainedTokenizer
     from embodied_mem.models.formats.gguf import GGUFFile, config_from_gguf
 
@@ -376,6 +376,6 @@ def read_gguf(path: pathlib.Path) -> None:
 
 
 def flip_gguf(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """A GGUF file."""
+    """Return a GGUF file."""
     path = folder / "model.gguf"
     return flip(rng, path, gguf_file(), lambda: read_gguf(path), checksums=False)

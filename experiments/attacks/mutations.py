@@ -47,7 +47,7 @@ def build() -> pathlib.Path:
 
 @functools.cache
 def _seeds() -> pathlib.Path:
-    """The seeds, and with them a whole game, whose domain and grammar the package alfworld brings."""
+    """Return the seeds, and with them a whole game, whose domain and grammar the package alfworld brings."""
     from embodied_mem.worlds.alfworld.generator import generate, write
 
     folder = pathlib.Path(tempfile.mkdtemp(prefix="seeds-"))
@@ -58,7 +58,7 @@ def _seeds() -> pathlib.Path:
 
 
 def mutate_native(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """A few hundred to a few thousand inputs for one native reader."""
+    """Return hundreds to thousands of inputs for one native reader."""
     reader, seed = rng.choice(NATIVE_READERS), rng.randrange(1 << 32)
     count = NATIVE_TRIES.get(reader, 3000)
     state = folder / "state"

@@ -102,7 +102,7 @@ class _Liar:
                 return
 
     def _make(self) -> tuple[bytes, float]:
-        """(all bytes of an answer, the pause after each of them)."""
+        """Return (all bytes of an answer, the pause after each of them)."""
         rng = self._rng
         body = self._body()
         status = rng.choice(

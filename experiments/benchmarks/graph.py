@@ -275,7 +275,7 @@ def _plan(num_nodes: int, degree: int, rounds: int, seed: int) -> tuple[list[Edg
 
 
 def _at_hand(work: Round) -> Round:
-    """The same in new objects, as in a program that has just seen what changed; a plan's lie cold in memory."""
+    """Return the same in new objects, as in a program that has just seen what changed; a plan's lie cold in memory."""
     pairs = ([(a + 0, b + 0) for a, b in edges] for edges in (work.remove, work.add))
     return Round(work.fresh, *pairs, [node + 0 for node in work.sources], work.alone)
 

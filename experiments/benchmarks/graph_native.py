@@ -125,7 +125,7 @@ def read(files: Iterable[pathlib.Path]) -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows for people."""
+    """Return the rows for people."""
     head = f"{'nodes':>9} {'degree':>6} {'K':>2}  {'benchmark':15}" + "".join(
         f" {title:>11}" for title in ("native p50", "native p99", "bare p50", "bare p99", "ratio", "visited")
     )

@@ -103,7 +103,7 @@ def bench_lifelong(
 
 
 def _generated(generator: Generator, scene: int, split: str, trial: int) -> Game:
-    """A generated game of a scene, of whatever task the scene can serve."""
+    """Return a generated game of a scene, of whatever task the scene can serve."""
     task = sorted(generator.scene(scene).goals)[0]
     return generator.game(scene, trial, split, task).load()
 

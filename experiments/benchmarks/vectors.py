@@ -83,7 +83,7 @@ def native_search(index: VectorIndex) -> Search:
 
 
 def native(rows: np.ndarray, threads: int) -> list[Index]:
-    """The exact and the HNSW kind."""
+    """Return the exact and the HNSW kind."""
     indexes = []
     for kind, settings in KINDS.items():
         index = VectorIndex(rows.shape[1], "inner_product", kind, CONNECTIVITY, EF_CONSTRUCTION)
@@ -181,7 +181,7 @@ def faiss(rows: np.ndarray, threads: int) -> list[Index]:
 
 
 def numpy(rows: np.ndarray, threads: int) -> list[Index]:
-    """A product of matrices and `argpartition`, in parts that fit the cache."""
+    """Return a product of matrices and `argpartition`, in parts that fit the cache."""
     limit = None
     if importlib.util.find_spec("threadpoolctl"):
         from threadpoolctl import ThreadpoolController

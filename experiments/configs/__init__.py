@@ -18,13 +18,13 @@ from embodied_mem.training.config import Config
 
 
 def names() -> list[str]:
-    """The names of all configurations of training."""
+    """Return the names of all configurations of training."""
     files = pathlib.Path(__file__).parent.glob("*.py")
     return sorted(p.stem for p in files if not p.stem.startswith("_"))
 
 
 def load(name: str) -> Config:
-    """The configuration called `name`; those of worlds were called `eb_alfred_train` and so on.
+    """Return the configuration called `name`; those of worlds were called `eb_alfred_train` and so on.
 
     Raises:
         InvalidInputError: there is none; the message lists them.
@@ -38,7 +38,7 @@ def load(name: str) -> Config:
 
 
 def describe(name: str) -> str:
-    """The docstring of the configuration called `name`."""
+    """Return the docstring of the configuration called `name`."""
     return importlib.import_module(f"{__name__}.{name}").__doc__ or ""
 
 
@@ -87,7 +87,7 @@ def cli(arguments: list[str], description: str):
 
 
 def fields_of(config: Any, part: str = "") -> str:
-    """Every field of a configuration with its value, a line each, as on the command line."""
+    """Return every field of a configuration with its value, a line each, as on the command line."""
     lines = []
     for field in dataclasses.fields(config):
         name, value = f"{part}{field.name}", getattr(config, field.name)

@@ -19,7 +19,7 @@ from embodied_mem.training.config import (
 
 
 def small() -> Config:
-    """The settings that `grpo_cpu`, `alfworld`, `habits` and `scienceworld` begin with."""
+    """Return the settings that `grpo_cpu`, `alfworld`, `habits` and `scienceworld` begin with."""
     return Config(
         world=WorldConfig(num_train=1200, num_valid=100, num_scenes=12, habit=0.8, max_steps=20),
         memory=MemoryConfig(top_k=4),

@@ -142,12 +142,12 @@ class Plan:
     fallbacks: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON values; all sizes in bytes per device unless the name says total."""
+        """Return the plan as JSON values; all sizes in bytes per device unless the name says total."""
         values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         return values
 
     def table(self) -> str:
-        """The plan for a person."""
+        """Return the plan for a person."""
         devices = math.prod(self.mesh.values())
         lines = [f"mesh: {' x '.join(f'{axis} {size}' for axis, size in self.mesh.items())} = {devices} devices", ""]
         rows: list[tuple[str, ...]] = [

@@ -120,7 +120,7 @@ class AdapterRow(abc.ABC):
         return True
 
     def _actions(self, command: Command) -> list[str] | None:
-        """The world's actions for a command; None for one that makes no sense here and now."""
+        """Return the world's actions for a command; None for one that makes no sense here and now."""
         place = command.receptacle
         if command.verb == "go":
             return [self._walk(place)] if place in self._places and place != self._at else None
@@ -148,11 +148,11 @@ class AdapterRow(abc.ABC):
 
     @abc.abstractmethod
     def _is_known(self, action: str) -> bool:
-        """Whether the world has this action, so that it takes a step."""
+        """Decide whether the world has this action, so that it takes a step."""
 
     @abc.abstractmethod
     def _walk(self, place: str) -> str:
-        """The action that leads to a place, or shows it again."""
+        """Return the action that leads to a place, or shows it again."""
 
     @abc.abstractmethod
     def _actions_here(self, command: Command) -> list[str] | None:
@@ -160,7 +160,7 @@ class AdapterRow(abc.ABC):
 
     @abc.abstractmethod
     def _held(self) -> str:
-        """The name, in ALFWorld's wording, of what is in the hand; empty for nothing."""
+        """Return the name, in ALFWorld's wording, of what is in the hand; empty for nothing."""
 
     @abc.abstractmethod
     def _state(self) -> str:
@@ -187,7 +187,7 @@ class AdapterRow(abc.ABC):
 
 
 def listing(names: Sequence[str]) -> str:
-    """A list as ALFWorld writes it."""
+    """Return a list as ALFWorld writes it."""
     if len(names) < 2:
         return f"a {names[0]}" if names else "nothing"
     return ", ".join(f"a {name}" for name in names[:-1]) + f", and a {names[-1]}"

@@ -207,7 +207,7 @@ class PlannerBenchmark:
     def agent(
         self, config: PlannerCriticConfig, memory: LifelongMemory | None, model: ChatModel | None = None
     ) -> PlannerCriticAgent:
-        """A new agent; with `memory`, one that goes on with it; with `model`, one that asks it."""
+        """Return a new agent; with `memory`, one that goes on with it; with `model`, one that asks it."""
         parts = chat_parts(model, load(self.world, "skills")(config)) if model is not None else {}
         return PlannerCriticAgent.for_world(self.world, config, memory, **parts)
 
@@ -235,7 +235,7 @@ def evaluate_subsets(
 
 
 def scored_tasks(benchmark: PlannerBenchmark, subset: str) -> list[Any]:
-    """The tasks of a subset without those whose goal holds before anything is done."""
+    """Return the tasks of a subset without those whose goal holds before anything is done."""
     return [task for task in benchmark.load(subset) if not getattr(task, "satisfied_at_start", False)]
 
 
@@ -245,7 +245,7 @@ def remember(
     tasks: Sequence[Any],
     on_task: Callable[[Played], None] | None = None,
 ) -> LifelongMemory | None:
-    """The memory of an agent that lived through these tasks; None for one that keeps nothing between tasks."""
+    """Return the memory of an agent that lived through these tasks; None for one that keeps nothing between tasks."""
     if not config.long_term or not tasks:
         return None
     agent = benchmark.agent(config, None)
@@ -449,7 +449,7 @@ BATCH = 25
 
 
 def source_of(world: str) -> TaskSource:
-    """A world's tasks to be trained on and their teacher."""
+    """Return a world's tasks to be trained on and their teacher."""
     from embodied_mem.training.config import WorldConfig
     from embodied_mem.training.tasks import sources_of
 
@@ -564,7 +564,7 @@ def play_in_home(
     trace: TextIO | None = None,
     name: str = "",
 ) -> tuple[Played, LifelongMemory]:
-    """A task played in the home of this name by an agent with this memory, or a new one; with what it remembers.
+    """Return a task played in the home of this name by an agent with this memory, or a new one; with what it remembers.
 
     It is written to `trace` under its `name`.
     """
@@ -633,7 +633,7 @@ def revisited_rows(rows: dict[str, list[EpisodeResult]]) -> dict[str, dict[str, 
 
 
 def revisited_table(subsets: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     columns = [column for subset in subsets for column in (f"{subset}: success", "vs wiped", "steps", "vs wiped")]
     lines = []
     for name in REVISITED_ROWS:
@@ -695,7 +695,7 @@ def play_repeated(
 
 
 def _world_steps(outcome: Played) -> Played:
-    """The same with the world's own steps, of which a command may take several, or none."""
+    """Return the same with the world's own steps, of which a command may take several, or none."""
     record = dataclasses.replace(outcome.record, steps=max(int(outcome.info["steps"][outcome.row]), 1))
     return dataclasses.replace(outcome, record=record)
 
@@ -717,5 +717,5 @@ def evaluate_repeated(benchmark: PlannerBenchmark, config: PlannerConfig, *_: An
 
 
 def repeated_table(subsets: Mapping[str, Mapping[str, Any]]) -> str:
-    """The rows of each subset as Markdown tables."""
+    """Return the rows of each subset as Markdown tables."""
     return "\n\n".join(f"{subset}\n\n{task_sequence.table(rows)}" for subset, rows in subsets.items())

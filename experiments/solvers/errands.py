@@ -66,7 +66,7 @@ class Errands:
 
 
 def render_errands(errands: Errands) -> str:
-    """The sentence, with its full stop."""
+    """Return the sentence, with its full stop."""
     if errands.visit:
         return f"{errands.visit}."
     parts = [

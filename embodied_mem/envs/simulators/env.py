@@ -94,7 +94,7 @@ class SimulatorVectorEnv(ProcessVectorEnv):
         return ()
 
     def chance_seed(self, stream: Stream, episode: int, task_index: int) -> int:
-        """As in the native worlds, but a task begins in the same way in every episode."""
+        """Reset like a native world; a task begins in the same way in every episode."""
         entropy = [stream.seed, self._tasks[task_index].index]
         return int(np.random.SeedSequence(entropy).generate_state(1)[0]) >> 1  # simulators take 31 bits
 

@@ -60,7 +60,7 @@ class _Format(NamedTuple):
 
 @functools.cache
 def _format(number: int) -> _Format | None:
-    """The format of this number in GGUF files; None if the package `gguf` cannot read it."""
+    """Return the format of this number in GGUF files; None if the package `gguf` cannot read it."""
     try:
         import gguf
     except ImportError as error:

@@ -43,7 +43,7 @@ _PLAIN = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True,
 def _adapters(
     decoder: Decoder, lora: LoraConfig, in_tower: bool
 ) -> Iterator[tuple[nnx.Module, str, tuple[int, ...], list[str]]]:
-    """(what holds it, name, shape in a layer, published name in each layer) of every array of adapters."""
+    """Return (what holds it, name, shape in a layer, published name in each layer) of every array of adapters."""
     config = decoder.config
     prefix = "model.language_model." if config.mrope_sections else "model."
 
@@ -106,7 +106,7 @@ def save_peft(decoder: Decoder, folder: str | os.PathLike[str], *, base: str = "
 
 
 def _lora_config(path: pathlib.Path, sees: bool) -> tuple[LoraConfig, bool]:
-    """(the adapters, whether a vision tower has some, too)."""
+    """Return (the adapters, whether a vision tower has some, too)."""
     described = read_json(path)
     for field, value in described.items():
         if field in _READ | _NEUTRAL or value in _PLAIN.get(field, (None, False, [], {})):

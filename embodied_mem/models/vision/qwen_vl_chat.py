@@ -66,7 +66,7 @@ class QwenVLChatModel(FlaxChatModel):
     def from_folder(
         cls, folder: str | os.PathLike[str], *, shardings: Shardings | None = None, dtype: str = "", **options: Any
     ) -> QwenVLChatModel:
-        """The model in a Hugging Face folder.
+        """Return the model in a Hugging Face folder.
 
         Args:
             folder: with config.json, safetensors and tokenizer.json.

@@ -228,7 +228,7 @@ def _block(
 
 @functools.cache
 def _mean_and_deviation() -> tuple[np.ndarray, np.ndarray]:
-    """Of the colours in the pictures that the tower was trained with (those of CLIP)."""
+    """Normalise colours like those of CLIP, the tower's training pictures."""
     mean, deviation = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
     return np.array(mean, np.float32), np.array(deviation, np.float32)
 

@@ -194,8 +194,10 @@ class ChatTeacher:
 def taught_by(
     model: ChatModel, tasks: TrainingTasks, statistics: TeacherStatistics, num_threads: int = 8
 ) -> TrainingTasks:
-    """The same tasks with this model as their teacher, who is asked for so many episodes at a time; slips and imagined
-    answers stay the world's."""
+    """Give tasks this model as their teacher, for `num_threads` episodes at a time.
+
+    Slips and imagined answers stay the world's.
+    """
     pool = concurrent.futures.ThreadPoolExecutor(num_threads)
     noise = tasks.make_teacher
     return dataclasses.replace(
@@ -204,7 +206,7 @@ def taught_by(
 
 
 def _fields(text: str) -> tuple[dict[str, str] | None, str]:
-    """(the three texts in a JSON answer, what is wrong with it)."""
+    """Return (the three texts in a JSON answer, the error in it)."""
     names = ("output", "action", "reference")
 
     def check(value: object) -> tuple[object, str]:

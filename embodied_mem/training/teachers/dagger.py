@@ -44,7 +44,9 @@ _MAX_LINE = 1 << 24  # characters; what follows in the line is no sample, and ma
 
 
 def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: Teacher) -> list[Sample]:
-    """A sample per step of an episode that the compiler played: its Brief States, the teacher's outputs and commands.
+    """Make a sample for each step of an episode that the compiler played.
+
+    It has the compiler's Brief State, the teacher's output and the teacher's command.
 
     Args:
         trajectory: of the delivery `compiled`; its records hold the edits that made the Brief States.

@@ -83,7 +83,7 @@ class Sample:
     remembered: tuple[bytes, ...] = ()
 
     def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, shown: Shown = SHOWN) -> str:
-        """The executor's prompt at this step in one of its formats; `hint` is as much of the guidance as it gets."""
+        """Return the executor's prompt at this step; `hint` is its part of the guidance."""
         return executor_text(
             *self.view, shown, memory=self.memory if memory else "", hint=hint, num_soft=num_soft if self.hint else 0
         )
@@ -230,7 +230,10 @@ class _TaughtRow:
         return command
 
     def go_on(self, imagined: float) -> None:
-        """The lesson after the newest turn; before it, with probability `imagined`, a sample with another answer."""
+        """Take the lesson after the newest turn.
+
+        Before it, with probability `imagined`, comes a sample with another answer.
+        """
         view, state = self.row.view, self.lesson.state
         action, observation = view.turns[-1]
         if self._random.random() < imagined and state.current.startswith("find "):

@@ -132,17 +132,18 @@ class TaskSource(Protocol):
         return self.teacher()
 
     def follower(self) -> Any:
-        """What carries out guidance word by word in place of an executor, with its method `act`; None if there is
-        nothing such."""
+        """Return a follower that carries out guidance word by word; None if there is none."""
         return None
 
     def player(self) -> Any:
-        """A player of these tasks that remembers nothing (`experiments/baselines/player.py`); None if there is none."""
+        """Return a player without memory (`experiments/baselines/player.py`); None if there is none."""
         return None
 
     def envs(self, tasks: Sequence[Any], num_envs: int, max_steps: int | None = None) -> Any:
-        """A vector environment of these tasks with so many rows; at most `max_steps` per episode, None for the world's
-        own limit."""
+        """Make a vector environment of these tasks with so many rows.
+
+        An episode has at most `max_steps`; None is the world's own limit.
+        """
         ...
 
     def teacher(self, kinds: Sequence[str] | None = None) -> Teacher:

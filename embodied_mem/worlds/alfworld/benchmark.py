@@ -196,7 +196,7 @@ BENCHMARK = AlfworldBenchmark()
 
 
 def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path | None) -> dict[str, Any]:
-    """The report of deliveries of memory.
+    """Return the report of deliveries of memory.
 
     Raises:
         InvalidInputError: there is no game, or the models are another world's.
@@ -306,7 +306,7 @@ def memory_model(config: AlfworldConfig) -> ChatModel:
 
 
 def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int, sees: bool) -> Acts:
-    """An executor that is told what ALFWorld's commands are."""
+    """Return an executor that is told what ALFWorld's commands are."""
     from embodied_mem.compiler.served_executor import ServedExecutor
 
     told = executor_instruction(grammar)
@@ -314,7 +314,7 @@ def served_executor(chat: ChatModel, grammar: str, temperature: float, max_paral
 
 
 def published_executor(source: pathlib.Path, grammar: str, temperature: float, adapters: str = "") -> Executor:
-    """A published model in this process, which is told the same; with adapters it knows."""
+    """Return a published model in this process, which is told the same; with adapters it knows."""
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.executor_format import ChatFormat
     from embodied_mem.models.formats.peft import load_peft
@@ -332,7 +332,7 @@ def published_executor(source: pathlib.Path, grammar: str, temperature: float, a
 
 
 def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str, Any]:
-    """The report of agents that play their tasks again without clearing memory in between."""
+    """Return the report of agents that play their tasks again without clearing memory in between."""
     started = time.perf_counter()
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
@@ -377,13 +377,13 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
 
 
 def row_of(agent: str, model: ChatModel | None) -> str:
-    """What the row of an agent is called: one of another paper that acts by rules is never named as the original."""
+    """Name an agent's row; one of another paper that acts by rules never has the original's name."""
     by_rules = agent in registry.names("agents") and not (agent == "reflexion" and model)
     return f"{agent} (rules)" if by_rules else agent
 
 
 def baseline_agent(name: str, grammar: str, model: ChatModel | None) -> Agent:
-    """An agent of another paper; Reflexion asks the model where there is one."""
+    """Return an agent of another paper; Reflexion asks the model where there is one."""
     make: Callable[..., Agent] = registry.load("agents", name)
     if name == "reflexion" and model is not None:
         return make(model, put_command("THING", "PLACE", grammar))

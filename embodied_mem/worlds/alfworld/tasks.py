@@ -85,7 +85,7 @@ class AlfworldTasks:
         return self._remembered(self._world.homes, held_out=True)
 
     def training_experiences(self) -> list[Any]:
-        """As `TaskSource.training_experiences`: from before the changes; who knows the procedures plays them."""
+        """Return experiences from before the changes, played by one that knows the procedures."""
         world = self._world
         if world.procedures:
             return self.sides()[0]
@@ -114,7 +114,7 @@ class AlfworldTasks:
         return RuleTeacher(*settings, here_only=bool(self._world.changes))
 
     def demonstrator(self, task: Any) -> RuleTeacher:
-        """As `TaskSource.demonstrator`: knows what the home's procedures mean."""
+        """Return a demonstrator that knows the meaning of the home's procedures."""
         if not self._world.procedures:
             return self.teacher()
         meaning = task_of_game(task.name)

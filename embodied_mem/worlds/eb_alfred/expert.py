@@ -61,7 +61,7 @@ def expert_actions(task: Task, annotation: Mapping[str, Any]) -> list[str]:
 
 
 def _findable(task: Task, thing: str) -> str:
-    """The name under which a thing of a plan is found."""
+    """Return the name under which a thing of a plan is found."""
     names, whole = task.names, "|".join(thing.split("|")[:4])
     name = names.get(thing) or names.get(whole)
     if name is None:

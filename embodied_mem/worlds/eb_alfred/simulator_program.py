@@ -62,7 +62,7 @@ class EbAlfred(EmbodiedBench):  # type: ignore[misc]
 
 
 def find_moves(connector: Any) -> bool:
-    """Whether `find` looks for its object: one that moves nothing reports success without a glance at the objects."""
+    """Decide whether `find` looks for its object; one that moves nothing always reports success."""
 
     class Metadata(dict):  # type: ignore[type-arg]
         def __missing__(self, key: str) -> Any:

@@ -13,7 +13,7 @@ _HOLDING = "holding something"
 
 
 def skills_of(config: PlannerCriticConfig) -> tuple[Skill, ...]:
-    """The skills; they are the same whatever the agent's configuration."""
+    """Return the skills; they are the same whatever the agent's configuration."""
     return (
         Skill("find", ("thing",), "Goes to a thing or a place, wherever it is.", (), "find a {thing}"),
         Skill("pick_up", ("thing",), "Takes a thing.", (_FOUND, "an empty hand"), "pick up the {thing}"),

@@ -83,7 +83,7 @@ class Generator:
             )
 
     def pair(self, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        """An acquisition entry and its single utilisation entry, played to success.
+        """Return an acquisition entry and its single utilisation entry, played to success.
 
         Raises:
             InternalError: no draw could be solved.
@@ -146,7 +146,7 @@ class Generator:
         return Texts(f"{order} {fact}", request, "routine" if routine else "preference", fact, [occasion])
 
     def _said(self, kind: str, fill: Mapping[str, str] | None = None) -> str:
-        """One of the words of a kind, drawn."""
+        """Return one of the words of a kind, drawn."""
         text: str = self._rng.choice(_WORDS[kind])
         return text.format(**fill) if fill else text
 
@@ -178,7 +178,7 @@ class Generator:
         return Texts(f"{order} {looks} {fact}", request, subtype, fact, keys)
 
     def _distractors(self, targets: Sequence[tuple[str, str]]) -> list[str]:
-        """One other object of each target's category that looks different, where there is one."""
+        """Return one other object of each target's category that looks different, where there is one."""
         others = []
         for category, template in targets:
             group = self._categories[category]
@@ -193,7 +193,7 @@ class Generator:
     def _record(
         self, scene: str, objects: Sequence[tuple[str, Place]], count: int, goal: Place, together: bool
     ) -> dict[str, Any]:
-        """The entry without texts and ids: the first `count` objects go to the goal."""
+        """Return the entry without texts and ids: the first `count` objects go to the goal."""
         rng = self._rng
         rigid: list[Any] = []
         receptacles: dict[str, str] = {}

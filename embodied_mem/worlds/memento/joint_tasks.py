@@ -31,7 +31,7 @@ _TRIES = 400
 def joint_record(
     parts: Sequence[Mapping[str, Any]], episode_id: str, connectors: Sequence[str] = CONNECTORS
 ) -> dict[str, Any]:
-    """One entry that asks for all parts in order.
+    """Return one entry that asks for all parts in order.
 
     Args:
         parts: entries of the single utilisation stage, of one scene and without common objects.

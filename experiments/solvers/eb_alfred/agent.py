@@ -97,7 +97,7 @@ class EbAlfredBeliefs(Beliefs):
     home: frozenset[str] = frozenset()
 
     def copy(self) -> Self:
-        """A copy to imagine in."""
+        """Return a copy to imagine in."""
         return dataclasses.replace(super().copy(), view=set(self.view))
 
     def is_missing(self, name: str) -> bool:
@@ -105,7 +105,7 @@ class EbAlfredBeliefs(Beliefs):
         return any(said == f"find a {name}" for said, _, _ in self.refused)
 
     def is_absent(self, kind: str) -> bool:
-        """Whether no thing of a kind could be found in this task."""
+        """Decide whether no thing of a kind could be found in this task."""
         return all(map(self.is_missing, self.working.names[kind]))
 
     def known(self, kind: str) -> list[str]:
@@ -119,14 +119,14 @@ class EbAlfredBeliefs(Beliefs):
 
 
 def home_of(commands: Sequence[str]) -> str:
-    """A name for the home whose fixed places are numbered as in this list of actions."""
+    """Return a name for the home whose fixed places are numbered as in this list of actions."""
     places = [c.removeprefix(_FIND) for c in commands if c.startswith(_FIND) and "_" in c]
     fixed = sorted(p for p in places if class_of(p) in RECEPTACLES - MOVABLE)
     return f"home-{zlib.crc32(', '.join(fixed).encode()):08x}" if fixed else ""
 
 
 def sentences(observation: str) -> str:
-    """A view in the sentences that memory's rules read."""
+    """Return a view in the sentences that memory's rules read."""
     view = read_view(observation)
     if view is None:
         return ""
@@ -346,7 +346,7 @@ def _look(state: State, scene: EbAlfredBeliefs) -> Plan:
 
 
 def _idle(scene: EbAlfredBeliefs) -> str:
-    """A harmless action: to go to one fixed place or another."""
+    """Return a harmless action: to go to one fixed place or another."""
     return "find a CounterTop" if scene.at != "CounterTop" else "find a GarbageCan"
 
 
@@ -384,7 +384,7 @@ class _Imagined:
         return self._is_done()
 
     def next(self) -> list[PlanStep]:
-        """The next few steps; none when the reading holds, or nothing can be foreseen any more."""
+        """Return the next few steps; none when the reading holds, or nothing can be foreseen any more."""
         if self._finished:
             return []
         held, kind = self.scene.held, class_of(self.scene.held)
@@ -445,7 +445,7 @@ class _Imagined:
         return not self.reading.lamp and len(self._delivered()) >= self.reading.count
 
     def _whole(self, thing: str) -> str:
-        """The name that marks of a thing are kept under: slices share one."""
+        """Return the name that marks of a thing are kept under: slices share one."""
         return self.reading.thing if self.reading.sliced else thing
 
     def _slices(self) -> list[str]:
@@ -468,7 +468,7 @@ class _Imagined:
         return name not in scene.view, not place or place in scene.closed, place in scene.closed
 
     def _first(self, kind: str) -> str:
-        """A thing of a kind that is not missing: one in view if there is one."""
+        """Return a thing of a kind that is not missing: one in view if there is one."""
         scene = self.scene
         names = [n for n in scene.known(kind) if not scene.is_missing(n)]
         return min(names, key=self._hidden, default=kind)

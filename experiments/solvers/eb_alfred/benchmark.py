@@ -13,7 +13,7 @@ from .view import HiddenThings
 
 
 def _training() -> list[Any]:
-    """One instruction of each trial."""
+    """Return one instruction of each trial."""
     return list({task.trial: task for task in load_tasks("train")}.values())
 
 

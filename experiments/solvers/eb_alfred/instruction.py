@@ -173,7 +173,7 @@ class _Sentence:
         return not set(words).isdisjoint(self.words)
 
     def before(self, mention: Mention) -> str:
-        """The last few words before a phrase."""
+        """Return the last few words before a phrase."""
         return " ".join(self.words[max(0, mention.start - 6) : mention.start]) + " "
 
     def is_plural(self, mention: Mention) -> bool:
@@ -221,7 +221,7 @@ def understand(instruction: str) -> Goal | None:
 
 
 def _goal(text: str) -> Goal | None:
-    """The goal of a text without conditions; what is forbidden is not among the kinds, where others are left."""
+    """Return the goal of a text without conditions; what is forbidden is not among the kinds, where others are left."""
     wishes, forbidden = wishes_of(text)
     told, bans = _read(wishes), [_read(clause) for clause in forbidden]
     barred = next((" ".join(b.words[b.things[0].start : b.things[0].end]) for b in bans if b.things), "")
@@ -245,7 +245,7 @@ def _asked(told: _Sentence) -> Goal:
 
 
 def _by_a_lamp(told: _Sentence) -> Goal | None:
-    """A thing to be held under a lamp, unless a place for it is named behind the lamp."""
+    """Return a thing to be held under a lamp, unless a place for it is named behind the lamp."""
     places, lamps = told.places, told.lamps
     if not lamps or (places and places[-1].start > lamps[-1].start and told.has("place")):
         return None
@@ -253,7 +253,7 @@ def _by_a_lamp(told: _Sentence) -> Goal | None:
 
 
 def _in_a_carrier(told: _Sentence) -> Goal | None:
-    """A thing that goes into another one first, which can be carried."""
+    """Return a portable thing that goes into another one first."""
     carriers = [t for t in told.objects if t.kinds[0] in MOVABLE]
     carried = [t for t in told.objects if t not in carriers]
     if not carriers or not carried or (told.several and not _HOLDS.search(" ".join(told.words))):
@@ -263,7 +263,7 @@ def _in_a_carrier(told: _Sentence) -> Goal | None:
 
 
 def _carrier_in_another(told: _Sentence) -> Goal | None:
-    """A bowl in a pot."""
+    """Return a bowl in a pot."""
     carriers = [t for t in told.objects if t.kinds[0] in MOVABLE]
     if len(carriers) < 2 or not told.has("in", "inside", "into", "with", "containing"):
         return None
@@ -271,7 +271,7 @@ def _carrier_in_another(told: _Sentence) -> Goal | None:
 
 
 def _as_it_is(told: _Sentence) -> Goal:
-    """One thing or two for a place."""
+    """Return one thing or two for a place."""
     first = told.objects[0]
     sliced = told.is_cut(first)
     one_cut = sliced and not told.has("two", "2", "both") and not told.is_plural(first)
@@ -309,7 +309,7 @@ def _can_cut(mention: Mention) -> bool:
 
 
 def _change(words: list[str], things: list[Mention]) -> str:
-    """The change asked for; a word within the name of a thing does not count."""
+    """Return the change asked for; a word within the name of a thing does not count."""
     inside = {i for thing in things for i in range(thing.start, thing.end)}
     changes = [_CHANGE_OF[word] for i, word in enumerate(words) if word in _CHANGE_OF and i not in inside]
     return changes[0] if changes else ""

@@ -41,7 +41,7 @@ class View(NamedTuple):
 
 
 def read_view(observation: str) -> View | None:
-    """The view that an answer tells; None if it tells none."""
+    """Return the view that an answer tells; None if it tells none."""
     found = _VIEW.search(observation)
     if not found:
         return None

@@ -97,7 +97,7 @@ class EbHabitatBeliefs(Beliefs):
 
 
 def sentences(observation: str, places: Sequence[str]) -> str:
-    """An answer in the sentences that memory's rules read; things get numbers that tell where they are."""
+    """Return an answer in the sentences that memory's rules read; things get numbers that tell where they are."""
     if (listed := observation.partition(_LISTED)[2].partition(". You"))[1]:
         names = re.split(r", and the |, the |^the ", listed[0])
         told = [name.partition(" (")[0] for name in names if name]
@@ -330,7 +330,7 @@ class _Imagined:
         return not self.now.held and all(map(self._is_done, self.reading))
 
     def next(self) -> list[PlanStep]:
-        """The next few steps; none when the reading holds, or nothing can be foreseen any more."""
+        """Return the next few steps; none when the reading holds, or nothing can be foreseen any more."""
         if self._finished:
             return []
         now = self.now

@@ -58,13 +58,13 @@ def training_records() -> list[dict[str, Any]]:
 
 
 def generate(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 0) -> list[Task]:
-    """The tasks of `records`, each followed by `per_layout` more in its layout, named `<id>+1` and so on."""
+    """Return the tasks of `records`, each followed by `per_layout` more in its layout, named `<id>+1` and so on."""
     episodes = episodes_of(records, per_layout, seed)
     return list(read_tasks(json.dumps({"episodes": episodes}).encode(), "eb_habitat_generator", Scenes()))
 
 
 def episodes_of(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 0) -> list[dict[str, Any]]:
-    """The episodes behind `generate`, in the converted form."""
+    """Return the episodes behind `generate`, in the converted form."""
     episodes = []
     for record in records:
         random = np.random.default_rng((seed, zlib.crc32(record["id"].encode())))
@@ -137,6 +137,6 @@ def _goal(moves: Sequence[_Move], form: str) -> dict[str, Any]:
 
 
 def _target(random: np.random.Generator, taken: set[str]) -> str:
-    """A place where none of the things that are asked for lies, mostly an open one."""
+    """Return a place where none of the things that are asked for lies, mostly an open one."""
     places = [place for place in (_OTHERS if random.random() < _OTHER else _OPEN) if place not in taken]
     return places[int(random.integers(len(places)))]

@@ -151,7 +151,7 @@ class _Named:
         self.places = described(self.words, places, layout, moving=bool(kinds or self.used))
 
     def phrase(self, mentions: Sequence[Mention]) -> str:
-        """The words of the last of these mentions; empty for none."""
+        """Return the words of the last of these mentions; empty for none."""
         return " ".join(self.words[mentions[-1].start : mentions[-1].end]) if mentions else ""
 
     def is_plural(self, kind: Mention) -> bool:
@@ -161,12 +161,12 @@ class _Named:
         return not is_word and any(self.words[i] != self.single[i] for i in heads)
 
     def before(self, mention: Mention, count: int = 3) -> list[str]:
-        """The last few words before a mention."""
+        """Return the last few words before a mention."""
         return self.words[max(0, mention.start - count) : mention.start]
 
 
 def _goal(text: str, layout: Layout) -> Goal:
-    """The goal of a text without conditions."""
+    """Return the goal of a text without conditions."""
     text = re.sub(r"\b(black|brown|wooden) one\b", r"\1 table", text)
     if another := _ANOTHER.search(text):
         first = _Named(text[: another.start()], layout)
@@ -211,7 +211,7 @@ def _without_background(text: str) -> str:
 
 
 def _spared(goal: Goal, bans: Sequence[_Named]) -> Goal:
-    """The goal without what is forbidden: places, kinds that a description may mean, things of one place."""
+    """Return the goal without what is forbidden: places, kinds that a description may mean, things of one place."""
     shunned: list[str] = []
     moves = goal.moves
     for ban in bans:
@@ -240,7 +240,7 @@ def _spared(goal: Goal, bans: Sequence[_Named]) -> Goal:
 
 
 def _moves(told: _Named, kinds: list[Mention], places: list[Mention]) -> tuple[Move, ...]:
-    """Each thing goes to the first target named after it; "an X and a Y on Z" shares Z."""
+    """Return each thing goes to the first target named after it; "an X and a Y on Z" shares Z."""
     words = told.words
 
     def is_source(place: Mention) -> bool:

@@ -264,7 +264,7 @@ class _Sentence:
         return self.words[i] if 0 <= i < len(self.words) else ""
 
     def run(self, start: int, *, joined: bool = False) -> _Run:
-        """The closed-class words from here on; they begin with "and" only if `joined`."""
+        """Return the closed-class words from here on; they begin with "and" only if `joined`."""
         i = last = start
         relations: list[str] = []
         while i < len(self.words) and i not in self.nouns:
@@ -419,7 +419,7 @@ def _main(run: _Run) -> str:
 
 
 def described(words: list[str], places: Sequence[Mention], layout: Layout, *, moving: bool = True) -> list[Mention]:
-    """The places that a sentence names, each with what it may mean, the likeliest first.
+    """Return the places that a sentence names, each with what it may mean, the likeliest first.
 
     Args:
         words: of the sentence, small letters.
@@ -501,7 +501,7 @@ def _fronted(told: _Sentence, i: int, anchor: Mention) -> Mention | None:
 
 
 def _possessed(told: _Sentence, owner: Mention) -> Mention | None:
-    """A place that another one has: "the sofa's left side", "the sink's nearest counter"."""
+    """Return a place that another one has: "the sofa's left side", "the sink's nearest counter"."""
     run = told.run(owner.end)
     if not run.relations:
         return None

@@ -66,7 +66,7 @@ class Wording:
 
 
 def wordings(name: str = "blind") -> tuple[Wording, ...]:
-    """The wordings of a file beside this one."""
+    """Return the wordings of a file beside this one."""
     lines = Path(__file__).with_name(f"relations_{name}.txt").read_text("utf-8").splitlines()
     return tuple(_wording(*line.split("\t")) for line in lines if line.strip() and not line.startswith("#"))
 
@@ -170,7 +170,7 @@ class Geometry:
 
     @functools.cache  # noqa: B019 (a geometry lives as long as what is drawn)
     def only(self, noun: str, told: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
-        """The one place of a noun that fits; empty if it is not clear."""
+        """Return the one place of a noun that fits; empty if it is not clear."""
         anchors = {anchor for _, names in told for anchor in names}
         candidates = [place for place in _NOUNS[noun] if place in self.boxes and place not in anchors]
         fits = {p: [self.holds(relation, p, names, candidates) for relation, names in told] for p in candidates}

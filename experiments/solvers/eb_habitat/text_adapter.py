@@ -126,7 +126,7 @@ class EbHabitatTextAdapter(AlfworldTextAdapter):
 
 
 def apartment_order(thing: str, places: Sequence[str]) -> list[str]:
-    """The order in which to look through an apartment: open places first (`PLACES`)."""
+    """Return the order in which to look through an apartment: open places first (`PLACES`)."""
     order = list(PLACES)
     return sorted(places, key=lambda place: order.index(type_of(place)))
 

@@ -107,7 +107,7 @@ class MementoConfig(ChatOptions):
 
 
 def embedder_of(name: str) -> CachedEmbedder:
-    """The embedder called so; `auto` takes the model where it is installed, else the lexical one."""
+    """Return the embedder called so; `auto` takes the model where it is installed, else the lexical one."""
     if name != "lexical":
         try:
             from embodied_mem.models.sentence_encoders import SentenceEncoder
@@ -120,7 +120,7 @@ def embedder_of(name: str) -> CachedEmbedder:
 
 
 def encoder_of(folder: str) -> CachedEmbedder:
-    """The sentence encoder in a folder."""
+    """Return the sentence encoder in a folder."""
     from embodied_mem.models.sentence_encoders import SentenceEncoder
 
     return CachedEmbedder(SentenceEncoder.load(folder))
@@ -183,7 +183,7 @@ class Evaluation:
         told: Callable[[protocol.Record], list[variants.Row]] | None = None,
         stage: str = "",
     ) -> list[protocol.Run]:
-        """The runs of these entries by a new agent each; `max_steps` 0 for the configuration's, `told` for other
+        """Return the runs of these entries by a new agent each; `max_steps` 0 for the configuration's, `told` for other
         captions of an entry's objects than the file's, `stage` to write them into the trace under its name.
 
         Where the same was asked before (a table whose row is the main table's), the runs are those.
@@ -223,14 +223,14 @@ class Evaluation:
         stage: str = "",
         **more: Any,
     ) -> list[protocol.Run]:
-        """The runs of a utilisation stage; `stage` as for `play`."""
+        """Return the runs of a utilisation stage; `stage` as for `play`."""
         options = self.options
         how = how or protocol.Recall(options.strategy, options.k, guaranteed=True, seed=options.seed)
         given = protocol.recall(self.memory if memory is None else memory, how, **more)
         return self.play(records, given, max_steps, told, stage)
 
     def row(self, runs: Sequence[protocol.Run]) -> dict[str, Any]:
-        """The metrics of runs: all, development and held-out houses."""
+        """Return the metrics of runs: all, development and held-out houses."""
         if not runs:
             return {}
         acquisition = runs[0].episode_id in self.acquired
@@ -242,7 +242,7 @@ class Evaluation:
         return row
 
     def stages(self) -> dict[str, list[protocol.Run]]:
-        """The runs of the main table, by stage."""
+        """Return the runs of the main table, by stage."""
         return {"acquisition": list(self.acquired.values())} | {
             stage: self.use(self.records[stage], stage=stage) for stage in STAGES
         }
@@ -271,7 +271,7 @@ class Evaluation:
         return self.kinds.get(run.episode_id) or protocol.kind_of(run.record, self.kinds)
 
     def realistic(self) -> dict[str, Any]:
-        """The stages with what retrieval finds and nothing else."""
+        """Return the stages with what retrieval finds and nothing else."""
         how = protocol.Recall(self.options.strategy, self.options.k, guaranteed=False)
         return {stage: self.row(self.use(self.records[stage], how)) for stage in STAGES if self.records[stage]}
 
@@ -288,19 +288,19 @@ class Evaluation:
         return {strategy: {str(k): row(strategy, k) for k in (3, 5)} for strategy in STRATEGIES}
 
     def limits(self) -> dict[str, Any]:
-        """The longer stages with more actions than the paper's 40."""
+        """Return the longer stages with more actions than the paper's 40."""
         return {
             f"{stage}, {LONG} actions": self.row(self.use(self.records[stage], max_steps=LONG))
             for stage in ("joint", "joint3") if self.records[stage]
         }  # fmt: skip
 
     def top_k(self) -> dict[str, Any]:
-        """The single stage with more and fewer memories, the needed one among them."""
+        """Return the single stage with more and fewer memories, the needed one among them."""
         singles, strategy = self.records["single"], self.options.strategy
         return {str(k): self.row(self.use(singles, protocol.Recall(strategy, k))) for k in TOP_K}
 
     def formats(self) -> dict[str, Any]:
-        """The single and joint stage by format of memory."""
+        """Return the single and joint stage by format of memory."""
 
         def rows(**how: Any) -> dict[str, Any]:
             return {stage: self.row(self.use(self.records[stage], **how)) for stage in ("single", "joint")}
@@ -312,7 +312,7 @@ class Evaluation:
         return result
 
     def damage(self) -> dict[str, Any]:
-        """The single stage with damaged memories; the baseline is the main table's."""
+        """Return the single stage with damaged memories; its baseline is the main table's."""
         traces = [run.trace for run in self.acquired.values()]
         memories = {how: self.memory_of(damaged(traces, how, self.options.seed)) for how in DAMAGES}
         return {how: self.row(self.use(self.records["single"], memory=memory)) for how, memory in memories.items()}
@@ -348,7 +348,7 @@ class Evaluation:
         return result
 
     def rewordings(self) -> dict[str, Any]:
-        """The single stage with other lead-ins and endings, drawn for each task, and in small letters alone."""
+        """Return the single stage with other lead-ins and endings, drawn for each task, and in small letters alone."""
         singles = self.records["single"]
         result = {
             "original": self.row(self.use(singles)),
@@ -462,7 +462,7 @@ BENCHMARK = MementoBenchmark()
 
 
 def episode_of(stage: str, run: protocol.Run, config: MementoConfig) -> EpisodeResult:
-    """The result of a run of the main table."""
+    """Return the result of a run of the main table."""
     more = {"sim_steps": run.sim_steps, "missing": int(run.missing)}
     agent = config.strategy if config.agents == ("planner",) else "react"
     return EpisodeResult(

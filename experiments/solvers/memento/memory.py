@@ -86,7 +86,7 @@ class Thing:
     sought: bool = True
 
     def text(self) -> str:
-        """All words about it."""
+        """Return all words about it."""
         return " ".join((self.phrase, *self.said, *self.captions, self.kind))
 
 
@@ -125,7 +125,7 @@ def fit(thing: Thing, other: Thing) -> float:
 
 
 def moves_of(asked: Asked) -> list[Move]:
-    """The moves that an instruction asks for, in order."""
+    """Return the moves that an instruction asks for, in order."""
     things: list[Thing] = []
 
     def thing(phrase: str) -> Thing:
@@ -255,7 +255,7 @@ def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
 
 
 def remembered(trace: Trace, words: PlaceWords) -> Remembered:
-    """A memory as goals. Where its words ask for nothing that is understood, the steps tell what was done."""
+    """Return a memory as goals. Where its words ask for nothing that is understood, the steps tell what was done."""
     asked = read_instruction(trace.instruction, words)
     note = read_instruction(trace.note, words) if trace.note else None
     if note is not None:
@@ -343,7 +343,7 @@ class Told:
     called: tuple[Called, ...] = ()
 
     def things(self) -> list[Thing]:
-        """All things that have a name."""
+        """Return all things that have a name."""
         return [thing for one in self.called for thing in one.things]
 
     def named(self, asked: Asked) -> Asked:
@@ -368,7 +368,7 @@ class Told:
         return ()
 
     def look_up(self, thing: Thing) -> Thing | None:
-        """The thing that a phrase names best; None if none is sure."""
+        """Return the thing named best by a phrase; None if unsure."""
         best = max(self.things(), key=lambda other: fit(thing, other), default=None)  # the first of equals
         return best if best is not None and fit(thing, best) >= SURE else None
 
@@ -392,7 +392,7 @@ def _thing(name: str, alias: str = "") -> Thing:
 
 
 def _pattern(data: Mapping[str, Any], words: PlaceWords) -> Remembered | None:
-    """A routine as a remembered task; None if it does not say what to put where."""
+    """Return a routine as a remembered task; None if it does not say what to put where."""
     alias = data["alias"]
     sentences, looks = [], []
     for name, relation, location in data["steps"]:
@@ -479,7 +479,7 @@ def recall(
 
 
 def _names(known: Sequence[Remembered]) -> dict[tuple[str, str, str], Counter[str]]:
-    """The pieces that memories took for a place that was called by more than its type ("the dining table")."""
+    """Return the pieces that memories took for a place that was called by more than its type ("the dining table")."""
     names: dict[tuple[str, str, str], Counter[str]] = {}
     for one in known:
         for move in one.moves:
@@ -650,7 +650,7 @@ class _Request:
         return not arrange and not set(content(core_of(thing.phrase))) & set(one.words())
 
     def _subset(self, one: Remembered, pairs: list[tuple[Thing, list[Thing]]]) -> list[Move]:
-        """The remembered moves, only those of the things named where all that are meant are named."""
+        """Return the remembered moves, only those of the things named where all that are meant are named."""
         said = set(content(self.text))
         meant = {found for _, group in pairs for found in group}
         meant |= {thing for thing in one.things() if thing.kind and stem(thing.kind.split()[-1]) in said}
@@ -693,7 +693,7 @@ class _Request:
         return bool(moves) and placed and (bool(self.named.descriptions) or not _OPEN.search(self.text))
 
     def _elsewhere(self, one: Remembered) -> list[Move]:
-        """The remembered moves with the place named now, as far as it is another one."""
+        """Return the remembered moves with the place named now, as far as it is another one."""
         new = [m for m in self.mentions if not any(agrees(m, move, self.words) for move in one.moves)][-1]
         last = {move.thing: move for move in one.moves}
         moves = []
@@ -713,7 +713,7 @@ class _Request:
 
 
 def _aligned(thing: Thing, one: Remembered) -> list[Thing]:
-    """The remembered things that a phrase means: one, or a group ("my dinnerware set"), or none."""
+    """Return the remembered things that a phrase means: one, or a group ("my dinnerware set"), or none."""
     others = one.things()
     scores = {other: fit(thing, other) for other in others}
     exact = [other for other in others if kind_score(thing.phrase, other.kind or core_of(other.phrase)) >= 3]
@@ -732,7 +732,7 @@ def _enrich(thing: Thing, other: Thing) -> None:
 
 
 def unified(moves: list[Move]) -> list[Move]:
-    """The same moves with one `Thing` for one object: same category and same look."""
+    """Return the same moves with one `Thing` for one object: same category and same look."""
     seen: list[Thing] = []
     for move in moves:
         old, look = move.thing, (move.thing.captions, move.thing.kind)

@@ -153,7 +153,7 @@ class Search:
         self.words = words
 
     def look_for(self, move: Move, taken: set[str], spare: int) -> Reply | None:
-        """The next action that finds the thing of a move; None once `thing.name` is set, or if it is nowhere.
+        """Return the next action that finds the thing of a move; None once `thing.name` is set, or if it is nowhere.
 
         Args:
             move: its thing is looked for, first where its source is.
@@ -185,11 +185,11 @@ class Search:
 
     @staticmethod
     def explore(thing: Thing, room: str, why: str) -> Reply:
-        """The answer that looks for a thing in a room."""
+        """Return the answer that looks for a thing in a room."""
         return Reply(f"{thing.phrase[0].upper()}{thing.phrase[1:]} {why}; I explore {room}.", f"Explore[{room}]")
 
     def unseen_home(self, thing: Thing, taken: Collection[str] = ()) -> str:
-        """The room in which memory found a thing, where it is still to be explored for it; else empty.
+        """Return the room in which memory found a thing, where it is still to be explored for it; else empty.
 
         Objects that are `taken` by other things of the task are not it.
         """
@@ -284,7 +284,7 @@ class Search:
         return None
 
     def _at_source(self, move: Move, name: str) -> bool:
-        """Whether an object stands where the words say that the thing is."""
+        """Decide whether an object stands in the place that the words name."""
         source, seen = move.source, self.view.objects[name]
         if source is None:
             return False
@@ -298,7 +298,7 @@ class Search:
         return likeness[top] >= _FAIR and likeness[top] - second >= _LEAD
 
     def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
-        """The most likely object: by likeness, word order, place in memory, source; among equals any."""
+        """Return the most likely object: by likeness, word order, place in memory, source; among equals any."""
         pieces = set(self.words.pieces(move.source)) if move.source is not None and move.source.piece else set()
 
         told = {pair for text in thing.captions or (*thing.said, thing.phrase) for pair in _pairs(text)}
@@ -315,7 +315,7 @@ class Search:
         return min(names, key=rank)
 
     def _next_room(self, thing: Thing, taken: set[str]) -> str | None:
-        """The unexplored room that the thing is most likely in; None if all are explored."""
+        """Return the unexplored room that the thing is most likely in; None if all are explored."""
         view = self.view
         kitchen = bool(_KITCHEN & set((thing.kind or core_of(thing.phrase)).split()))
         order = ("kitchen", "dining room", *_LIKELY) if kitchen else _LIKELY
@@ -392,7 +392,7 @@ class Reach:
         self._places = parse_objects(observation) or self._places
 
     def _piece(self, tool: str, arguments: Sequence[str]) -> str:
-        """The piece that an action reaches for, if it is in the room where the agent stands; else empty."""
+        """Return the piece that an action reaches for, if it is in the room where the agent stands; else empty."""
         if tool == "Pick" and arguments:
             piece, room = self._places.get(arguments[0], ("", ""))
             piece = piece if self._view.furniture.get(piece) == room else ""
@@ -410,7 +410,7 @@ class Reach:
 
     @staticmethod
     def fact(tool: str, piece: str, stand: Stand) -> Fact:
-        """The statement that a piece is within reach of a stand."""
+        """Return the statement that a piece is within reach of a stand."""
         return Fact(tool, stand.at, stand.came == piece, piece)
 
     def within(self, tool: str, piece: str, stand: Stand, assumed: Collection[Fact] = ()) -> bool | None:
@@ -475,7 +475,7 @@ class Nearby:
         return Counter(self._votes.get(place.name, {}).values()).most_common()
 
     def found(self, place: PlaceMention) -> str:
-        """The piece that turned out to be called so; empty as long as none has."""
+        """Return the piece that turned out to be called so; empty as long as none has."""
         return next((piece for piece, _ in self._ranked(place)), "")
 
     def settled(self, place: PlaceMention) -> bool:
@@ -489,7 +489,7 @@ class Nearby:
     def next(
         self, held: str, place: PlaceMention, targets: Sequence[str], spare: int, beside: tuple[str, str] = ("", "")
     ) -> Reply | None:
-        """The next action that tells which of the targets is meant; None where nothing around can tell it.
+        """Return the next action that tells which of the targets is meant; None where nothing around can tell it.
 
         Args:
             held: name of the thing in the hand, which is put on the first piece that is near enough.
@@ -586,7 +586,7 @@ class MemoryPlanner:
         self._bad: set[tuple[str, ...]] = set()
 
     def _joined(self) -> list[Move]:
-        """The moves of all parts, in order."""
+        """Return the moves of all parts, in order."""
         moves = []
         for number, part in enumerate(self._parts):
             for move in part.moves:
@@ -638,7 +638,7 @@ class MemoryPlanner:
         return saved * _NEARNESS > 1 - _NEARNESS or (self._told and self._spare() > _TRY_NEXT)
 
     def _goal(self, move: Move) -> str:
-        """The piece that a thing is likely to be put on, as far as is known; empty where it is not."""
+        """Return the piece that a thing is likely to be put on, as far as is known; empty where it is not."""
         if move.piece:
             return move.piece
         beside = self.view.objects.get(move.beside.name) if move.beside is not None else None

@@ -248,7 +248,7 @@ def missing_rates(
 def build_profiles(
     records: Iterable[Record], embedder: Any = None, writer: ChatWriter | None = None
 ) -> dict[str, UserProfile]:
-    """The user's profile of each scene, told by the acquisition instructions in their order (D.1, algorithm 1).
+    """Return the user's profile of each scene, told by the acquisition instructions in their order (D.1, algorithm 1).
 
     A writer reads and resolves them, and puts into words what is recalled; None for rules.
     """
@@ -261,7 +261,7 @@ def build_profiles(
 
 
 def summary(runs: Sequence[Run], acquired: Mapping[str, Run] | None = None) -> dict[str, Any]:
-    """The metrics of table 1, rates and differences in [0, 1] with 95 % intervals.
+    """Return the metrics of table 1, rates and differences in [0, 1] with 95 % intervals.
 
     Runs of one episode are not independent: the interval of success counts episodes.
 

@@ -39,7 +39,7 @@ _ROOM_LINE = re.compile(r"(\w+): ?([\w, ]*)\Z")
 
 
 def kind_of(name: str) -> str:
-    """The type in a name, in words: chest_of_drawers_12 -> chest of drawers."""
+    """Return a name's type in words: chest_of_drawers_12 -> chest of drawers."""
     return name.rpartition("_")[0].replace("_", " ") if name.rpartition("_")[2].isdigit() else name.replace("_", " ")
 
 
@@ -96,7 +96,7 @@ class HouseView:
         return sorted(names, key=lambda name: drawn(self._instruction, name))
 
     def room_of(self, place: str) -> str:
-        """The room of a piece of furniture, floor or room; empty if unknown."""
+        """Return the room of a piece of furniture, floor or room; empty if unknown."""
         if place in self.furniture:
             return self.furniture[place]
         room = place.removeprefix("floor_")
@@ -148,12 +148,12 @@ NEAR = _words_by_kind("what stands near")
 
 
 def listed(title: str) -> list[str]:
-    """The phrases of a table, separated by commas there."""
+    """Return the phrases of a table, separated by commas there."""
     return re.split(r",\s+", TABLES[title].strip())
 
 
 def alternatives(title: str) -> str:
-    """The same as alternatives of a regular expression."""
+    """Return the same as alternatives of a regular expression."""
     return "|".join(listed(title))
 
 
@@ -195,7 +195,7 @@ class PlaceMention:
 
 
 def stem(word: str) -> str:
-    """A word without its ending, so that "moving" and "moves" meet."""
+    """Return a word without its ending, so that "moving" and "moves" meet."""
     word = _IRREGULAR.get(word, word)
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
@@ -260,7 +260,7 @@ class PlaceWords:
         self._bare = re.compile(self._mention.pattern.replace(preposition, r"\b(?P<prep>)", 1), re.IGNORECASE)
 
     def find(self, text: str, bare: bool = False) -> list[PlaceMention]:
-        """The places a text names behind a preposition, in order; with `bare` those without one too."""
+        """Return the places a text names behind a preposition, in order; with `bare` those without one too."""
         found = []
         for match in (self._bare if bare else self._mention).finditer(text):
             modifiers = " ".join(match[f"mod{i}"] or "" for i in (1, 2, 4)).lower().split()
@@ -297,7 +297,7 @@ class PlaceWords:
 
 
 def core_of(phrase: str) -> str:
-    """A phrase without article and what follows its noun: "my gift lamp from my aunt" -> gift lamp."""
+    """Return a phrase without article and what follows its noun: "my gift lamp from my aunt" -> gift lamp."""
     phrase = re.sub(
         r"\A(?:(?:the|a|an|my|our|both|one|two|some|all|this|that|another)\s+)+", "", phrase.strip().lower()
     )
@@ -373,7 +373,7 @@ _OBJECT = (
 
 
 def gerund(verb: str) -> str:
-    """The -ing form of a verb, by the rules of spelling.
+    """Return the -ing form of a verb, by the rules of spelling.
 
     >>> [gerund(verb) for verb in ("move", "put", "tidy up", "bring")]
     ['moving', 'putting', 'tidying up', 'bringing']
@@ -599,12 +599,12 @@ _RELATIVE = re.compile(
 
 
 def bare(phrase: str) -> str:
-    """A phrase in small letters, without its article."""
+    """Return a phrase in small letters, without its article."""
     return re.sub(r"\A(?:(?:the|a|an|my|our|both)\s+)+", "", phrase.strip().lower())
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, with "make sure that the jug is on the table" as "place the jug on the table"."""
+    """Return the sentences of a text, with "make sure that the jug is on the table" as "place the jug on the table"."""
     text = _ASSURED.sub(lambda match: f"place {match['what']} ", _COMPOUND.sub(lambda m: m[0].replace("_", " "), text))
     return [part.strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
 
@@ -641,7 +641,7 @@ def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
 
 
 def things_in(text: str) -> list[str]:
-    """The things of a list: "the jug, the black and white cup, and then a plate" -> three phrases."""
+    """Return the things of a list: "the jug, the black and white cup, and then a plate" -> three phrases."""
     parts: list[str] = []
     if "," not in text:
         text = _GAP.sub(lambda m: m[0] if m[1].lower() in _FUNCTION else f"{m[1]}, ", text)
@@ -760,7 +760,7 @@ class _Reader:
                 self.then = False
 
     def _parts(self, body: str) -> list[str]:
-        """The parts of "the doll on the bed, and the bear next to the doll", each with a place of its own."""
+        """Return the parts of "the doll on the bed, and the bear next to the doll", each with a place of its own."""
         for match in AND_ANOTHER.finditer(body):
             left, right = body[: match.start()], body[match.end() :]
             if any(m.relation != "from" for m in self.words.find(left)) and FIRST_BESIDE.match(right):
@@ -870,14 +870,14 @@ class _Reader:
         self.context = place or self.context
 
     def _as_before(self, phrase: str) -> str:
-        """The words used before for the same thing, but for its article ("my jug", then "the jug")."""
+        """Return the words used before for the same thing, but for its article ("my jug", then "the jug")."""
         known = [one for placement in self.placements for one in placement.things]
         same = [one for one in known if bare(one) == bare(phrase)]
         return same[-1] if same else phrase
 
     @staticmethod
     def _merged(goals: list[PlaceMention]) -> PlaceMention | None:
-        """The last furniture named, in the room named with it ("to the bedroom, on the bed")."""
+        """Return the last furniture named, in the room named with it ("to the bedroom, on the bed")."""
         pieces = [goal for goal in goals if goal.piece]
         rooms = [goal for goal in goals if not goal.piece]
         if pieces:
@@ -886,7 +886,7 @@ class _Reader:
         return rooms[-1] if rooms else None
 
     def _add(self, asked: Placement, pronoun: bool) -> None:
-        """A new placement, or more about earlier ones where their things are meant."""
+        """Return a new placement, or more about earlier ones where their things are meant."""
         rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
         merging = rooms and rooms[-1] == len(self.placements) - 1 and self.placements[-1].things == asked.things
         if rooms and not merging and self._within(self.placements[rooms[-1]], asked):
@@ -960,7 +960,7 @@ class _Reader:
         return dataclasses.replace(asked, place=place, source=asked.source or before.source)
 
     def _gather(self, asked: Placement) -> None:
-        """One placement of several things instead of several of one, where they go to the same place."""
+        """Return one placement of several things instead of several of one, where they go to the same place."""
         tail = [one for one in self.placements if set(one.things) <= set(asked.things)]
         if len(tail) > 1 and len({one.place and (one.place.piece, one.place.room) for one in tail}) == 1:
             kept = [one for one in self.placements if one not in tail]
@@ -1010,7 +1010,7 @@ class _Reader:
         return tuple(self._at_home(one, commands) for one in said)
 
     def _at_home(self, one: Placement, commands: Sequence[str]) -> Placement:
-        """A placement on furniture of no room, in the room that was announced for it."""
+        """Return a placement on furniture of no room, in the room that was announced for it."""
         number = one.sentence
         while number not in self.headers and number > 0:
             if CONNECTED.match(commands[number]) and not _FIRST.match(commands[number - 1]):

@@ -76,7 +76,7 @@ _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
 
 def stem(word: str) -> str:
-    """The word without an ending; crude, the same for all forms of most words."""
+    """Return the word without an ending; crude, the same for all forms of most words."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + ("y" if ending == "ies" else "")
@@ -90,7 +90,7 @@ def words_of(text: str) -> Counter[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text; none for a blank one."""
+    """Return the sentences of a text; none for a blank one."""
     return [sentence for part in _SENTENCE.split(text) if (sentence := part.strip())]
 
 
@@ -114,7 +114,7 @@ def clauses_of(instruction: str) -> list[str]:
 
 
 def said_of_the_user(instruction: str) -> str:
-    """The sentences that tell of the user, else the last one."""
+    """Return the sentences that tell of the user, else the last one."""
     told = [s for s in sentences_of(instruction) if _OF_THE_USER.search(_POLITE.sub("", s))]
     return " ".join(told) or (sentences_of(instruction) or [instruction])[-1]
 
@@ -231,7 +231,7 @@ class TraceMemory:
         return self._traces[episode_id]
 
     def retrieve(self, instruction: str, scene_id: str, k: int, strategy: str = "hybrid") -> list[Trace]:
-        """The `k` traces of a house that an instruction most likely needs, best first.
+        """Return the `k` traces of a house that an instruction most likely needs, best first.
 
         Raises:
             InvalidInputError: the strategy is unknown, or k is less than 1.

@@ -53,7 +53,7 @@ Row = Mapping[str, Any]
 
 
 def gold_traces(root: str | os.PathLike[str]) -> dict[str, Trace]:
-    """The reference trajectories in `<root>/gold/<episode id>.json` by episode id; empty where there are none.
+    """Return the reference trajectories in `<root>/gold/<episode id>.json` by episode id; empty where there are none.
 
     Raises:
         GameFileError: a file is malformed.
@@ -78,7 +78,7 @@ def gold_traces(root: str | os.PathLike[str]) -> dict[str, Trace]:
 
 
 def percent(value: float) -> str:
-    """A rate as percent with one digit."""
+    """Return a rate as percent with one digit."""
     return f"{100 * value:.1f}"
 
 
@@ -129,7 +129,7 @@ def published_table(stages: Mapping[str, Row]) -> str:
 
 
 def kind_table(stages: Mapping[str, Row]) -> str:
-    """Each stage by type and subtype of knowledge."""
+    """Return each stage by type and subtype of knowledge."""
     rows = [
         [stage, name, *_rates(one), difference(one.get("delta_sr"))]
         for stage, row in stages.items() for part in ("by_type", "by_subtype") for name, one in row[part].items()
@@ -248,7 +248,7 @@ TABLES: dict[str, Callable[[Row], str]] = {
 
 
 def page(report: Row) -> str:
-    """All tables of a report that are there, and where they come from."""
+    """Return all tables of a report that are there, and where they come from."""
     parts = ["# MEMENTO", stage_table(report["stages"])]
     if published := published_table(report["stages"]):
         parts += ["Published scores of single episodes (`results/per_episode.csv` of the data folder):", published]

@@ -43,12 +43,12 @@ GAPS = 0.2
 
 
 def instruction_only(trace: Trace) -> Trace:
-    """The instruction without what was done."""
+    """Return the instruction without what was done."""
     return dataclasses.replace(trace, steps=(), note="")
 
 
 def summarised(trace: Trace) -> Trace:
-    """The trace with a note in place of its steps: what was moved from where to where, in order."""
+    """Return the trace with a note in place of its steps: what was moved from where to where, in order."""
     places: dict[str, str] = {}
     described: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -90,7 +90,7 @@ SHOWN: dict[str, Callable[[Trace], Trace]] = {
 
 
 def noisy(trace: Trace, strangers: Sequence[TraceStep], rng: random.Random) -> Trace:
-    """The trace with steps of other houses put in at random places, `NOISE` of its own number."""
+    """Return the trace with steps of other houses put in at random places, `NOISE` of its own number."""
     steps = list(trace.steps)
     for _ in range(round(NOISE * len(trace.steps)) if strangers else 0):
         steps.insert(rng.randint(0, len(steps)), rng.choice(strangers))
@@ -98,18 +98,18 @@ def noisy(trace: Trace, strangers: Sequence[TraceStep], rng: random.Random) -> T
 
 
 def shuffled(trace: Trace, rng: random.Random) -> Trace:
-    """The trace with its steps in random order."""
+    """Return the trace with its steps in random order."""
     return dataclasses.replace(trace, steps=tuple(rng.sample(trace.steps, len(trace.steps))))
 
 
 def thinned(trace: Trace, rng: random.Random) -> Trace:
-    """The trace without `GAPS` of its steps, drawn at random."""
+    """Return the trace without `GAPS` of its steps, drawn at random."""
     gone = set(rng.sample(range(len(trace.steps)), round(GAPS * len(trace.steps))))
     return dataclasses.replace(trace, steps=tuple(step for i, step in enumerate(trace.steps) if i not in gone))
 
 
 def without(trace: Trace, action: str) -> Trace:
-    """The trace without the steps of one action, e.g. `Pick`."""
+    """Return the trace without the steps of one action, e.g. `Pick`."""
     steps = tuple(step for step in trace.steps if parse_action(step.action)[0] != action)
     return dataclasses.replace(trace, steps=steps)
 
@@ -141,7 +141,7 @@ def damaged(traces: Sequence[Trace], how: str, seed: int = 0) -> list[Trace]:
 
 
 def mixed_up(traces: Sequence[Trace], share: float, seed: int = 0) -> list[Trace]:
-    """All traces, each step with chance `share` replaced by one of another trace, of any house.
+    """Return all traces, each step with chance `share` replaced by one of another trace, of any house.
 
     What a step said is lost, and what comes in its place may be of an object of the same name.
     """
@@ -171,7 +171,7 @@ def synonyms(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def reworded_caption(caption: str, kind: str, name: str, rng: random.Random) -> str:
-    """A caption said otherwise.
+    """Return a caption said otherwise.
 
     Args:
         caption: as the world says it.
@@ -214,7 +214,7 @@ Row = tuple[str, str, str | None]
 
 
 def in_memory(trace: Trace, name: str, seed: int = 0) -> Trace:
-    """The trace with every description in it reworded_caption, each object's always the same way."""
+    """Return the trace with every description in it reworded_caption, each object's always the same way."""
     steps = []
     for step in trace.steps:
         if told := parse_description(step.observation):
@@ -226,13 +226,13 @@ def in_memory(trace: Trace, name: str, seed: int = 0) -> Trace:
 
 
 def _own(record: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:
-    """The rows of an entry's objects."""
+    """Return the rows of an entry's objects."""
     templates = {handle.rpartition("_:")[0] for handle in record["name_to_receptacle"]}
     return [row for row in rows if row[0] in templates]
 
 
 def now(record: Mapping[str, Any], rows: Sequence[Row], name: str, seed: int = 0) -> list[Row]:
-    """The rows of an entry's objects, reworded_caption."""
+    """Return the rows of an entry's objects, reworded_caption."""
 
     def other(template: str, kind: str, caption: str) -> str:
         rng = random.Random(f"{seed}/{record['episode_id']}/{template}")
@@ -242,7 +242,7 @@ def now(record: Mapping[str, Any], rows: Sequence[Row], name: str, seed: int = 0
 
 
 def swapped(record: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:
-    """The rows of an entry's objects, each with the caption of the next one of its category."""
+    """Return the rows of an entry's objects, each with the caption of the next one of its category."""
     own = _own(record, rows)
     groups: dict[str, list[Row]] = {}
     for row in own:
@@ -254,7 +254,7 @@ def swapped(record: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:
 
 
 def untold(record: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:
-    """The rows of an entry's objects, without captions."""
+    """Return the rows of an entry's objects, without captions."""
     return [(one, kind, None) for one, kind, _ in _own(record, rows)]
 
 
@@ -285,7 +285,7 @@ _REWORDINGS = (
 
 
 def indirect(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The entry with the first two rules that fit applied to its instruction; None if none fits."""
+    """Return the entry with the first two rules that fit applied to its instruction; None if none fits."""
     text, applied = record["instruction"], 0
     for pattern, replacement in _REWORDINGS:
         changed = re.sub(pattern, replacement, text, count=1, flags=re.IGNORECASE)
@@ -297,7 +297,7 @@ def indirect(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def elsewhere(record: Mapping[str, Any], scene: Mapping[str, Any], seed: int = 0) -> dict[str, Any] | None:
-    """A user pattern asked for on another kind of furniture; None where the task is not simple.
+    """Return a user pattern asked for on another kind of furniture; None where the task is not simple.
 
     Simple: all that is put somewhere goes on top of the same pieces, in any order, and the instruction names no
     furniture of the house. The new place is a type of furniture of a room that the house has one of.
@@ -356,13 +356,13 @@ _NEXT_VERB = re.compile(rf"(,? and (?:then )?)((?:{alternatives('verbs')})\b)(?=
 
 @functools.cache
 def templates(half: str) -> tuple[str, ...]:
-    """The templates of one of `HALVES`."""
+    """Return the templates of one of `HALVES`."""
     lines = Path(__file__).with_name(f"rewordings_{half}.txt").read_text("utf-8").splitlines()
     return tuple(line for line in lines if line.strip() and not line.startswith("#"))
 
 
 def reworded(record: Mapping[str, Any], template: str) -> dict[str, Any]:
-    """The entry with the lead-in of its first sentence replaced by a template; its other sentences follow it."""
+    """Return the entry with the lead-in of its first sentence replaced by a template; its other sentences follow it."""
     first, *rest = _SENTENCE.split(record["instruction"].strip())
     request = _LEAD_IN.sub("", first).rstrip("?.! ")
     lower = request[0].lower() + request[1:]
@@ -386,13 +386,13 @@ def reworded(record: Mapping[str, Any], template: str) -> dict[str, Any]:
 
 
 def bare(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry in small letters without punctuation, as heard or typed in haste."""
+    """Return the entry in small letters without punctuation, as heard or typed in haste."""
     text = re.sub(r"(?<!\w)['\"]|['\"](?!\w)|[.,;:?!()]", "", record["instruction"].lower())
     return {**copy.deepcopy(dict(record)), "instruction": " ".join(text.split())}
 
 
 def drawn(records: Sequence[Mapping[str, Any]], half: str, draw: int, seed: int = 0) -> list[dict[str, Any]]:
-    """The entries, each with the `draw`-th of its own random order of the templates."""
+    """Return the entries, each with the `draw`-th of its own random order of the templates."""
     known = templates(half)
     return [
         reworded(record, random.Random(f"{seed}/{record['episode_id']}").sample(known, draw + 1)[draw])

@@ -62,7 +62,7 @@ MAX_LOOKS = 20
 
 
 def bare(name: str) -> str:
-    """The shortest name of a thing, for looking it up in a text: without where it is and what holds it."""
+    """Return the shortest name of a thing, for looking it up in a text: without where it is and what holds it."""
     return re.split(r" in | on | containing ", name)[0].lower()
 
 
@@ -157,7 +157,7 @@ class Evidence:
         return any(box in command for _, box in self._boxes.values())
 
     def look_first(self, command: str) -> str:
-        """The command that shows what a choice depends on, if it is a look."""
+        """Return the command that shows what a choice depends on, if it is a look."""
         if self._is_choice(command) and "electrically conductive" in self._boxes:
             return "look around"
         if _IN_POT.match(command):
@@ -169,7 +169,7 @@ class Evidence:
         return self._melting and self._is_choice(command) and bool(self._readings) and not self._verdict()
 
     def decide(self, command: str, look: str) -> str:
-        """The command as what was observed has it: as the first rule of `CHOICES` that knows better says.
+        """Return the command as what was observed has it: as the first rule of `CHOICES` that knows better says.
 
         Args:
             command: a step of the plan.
@@ -178,7 +178,7 @@ class Evidence:
         return next((better for rule in CHOICES if (better := rule(self, command, look))), command)
 
     def box(self, command: str, look: str) -> str:
-        """The box of the description that a measured temperature, a melting point or a lamp speaks for."""
+        """Return the box of the description that a measured temperature, a melting point or a lamp speaks for."""
         if self._is_choice(command):
             kind = self._verdict()
             if "electrically conductive" in self._boxes:
@@ -190,14 +190,14 @@ class Evidence:
         return ""
 
     def plane(self, command: str, look: str) -> str:
-        """The inclined plane on which the block was fastest or slowest, as the description asks."""
+        """Return the inclined plane on which the block was fastest or slowest, as the description asks."""
         if not command.startswith("focus on inclined plane") or not self._down:
             return ""
         fast = "steepest" in self._goal or "least friction" in self._goal
         return f"focus on {(max if fast else min)(self._down, key=self._down.__getitem__)}"
 
     def life_span(self, command: str, look: str) -> str:
-        """The animal here that lives longest or shortest, as remembered tasks had it."""
+        """Return the animal here that lives longest or shortest, as remembered tasks had it."""
         if "life span" not in self._goal or not command.startswith("focus"):
             return ""
         named = _staged(look)
@@ -209,21 +209,21 @@ class Evidence:
         return f"focus on {named[(max if longest else min)(named, key=self._spans.__getitem__)]}"
 
     def animal(self, command: str, look: str) -> str:
-        """An animal that is here, for one that is not."""
+        """Return an animal that is here, for one that is not."""
         if not re.search(r"find a\(n\) (?:living thing|animal)", self._goal) or not command.startswith("focus"):
             return ""
         named = _staged(look)
         return f"focus on {next(iter(named.values()))}" if named and not any(kind in command for kind in named) else ""
 
     def plant(self, command: str, look: str) -> str:
-        """A tree that is here, for one that is not."""
+        """Return a tree that is here, for one that is not."""
         if "find a(n) plant" not in self._goal or not command.startswith("focus"):
             return ""
         trees = [tree for tree in _TREE.findall(look) if not tree.startswith("dead ")]
         return f"focus on {trees[0]}" if trees and not any(tree in command for tree in trees) else ""
 
     def pot(self, command: str, look: str) -> str:
-        """The numbered pot in which the thing is seen now, for the one where memory had it."""
+        """Return the numbered pot in which the thing is seen now, for the one where memory had it."""
         named = _IN_POT.match(command)
         if not named:
             return ""
@@ -283,7 +283,7 @@ def _from_tap(goal: str) -> bool:
 
 
 def opposite(replaced: Mapping[Phrase, Phrase]) -> bool:
-    """Whether a description asks for what another one excludes, "nonrenewable" for "renewable"."""
+    """Decide whether a description asks for what another one excludes, "nonrenewable" for "renewable"."""
     pairs = [(a, b.lower()) for theirs, ours in replaced.items() for a, b in zip(theirs, ours)]
     return any(f"non{a}" == b or f"non{b}" == a for a, b in pairs)
 
@@ -534,7 +534,7 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _mixing_bowl(self, pair: Sequence[str]) -> Asking:
-        """The one thing of its name here that holds one of a pair or nothing, or is emptied; "" without one."""
+        """Return the one thing of its name here that holds one of a pair or nothing, or is emptied; "" without one."""
         for held, holder in self._carried.items():
             if held not in (*pair, "nothing"):
                 yield from self._try(f"pour {holder} in {self._room}")
@@ -681,7 +681,7 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _degrees(self, holder: str) -> Generator[str, str, float | None]:
-        """The temperature of what is held, in degrees Celsius; None where it cannot be measured."""
+        """Return the temperature of what is held, in degrees Celsius; None where it cannot be measured."""
         if "pick up thermometer" in self._done:
             names = [f"substance in {holder}", self._focused]
             for name in sorted(names, key=lambda name: f"examine {name}" not in self._done):
@@ -790,14 +790,14 @@ class PlannerCritic(CommandGenerator):
         return True
 
     def _shows(self, command: str) -> bool:
-        """Whether what a command is about was seen in the last look."""
+        """Decide whether what a command is about was seen in the last look."""
         thing = _OBJECT.match(command.lower())
         name = thing[1] if thing else ""
         stage = re.match(r".{1,80}? in the [a-z ]{1,40}? stage", name)
         return (stage[0] if stage else bare(name)) in self._look()
 
     def _decided(self, command: str) -> Asking:
-        """The command as the evidence has it, which is looked and waited for."""
+        """Return the command as the evidence has it, which is looked and waited for."""
         if (look := self._evidence.look_first(command)) and self._room:
             yield from self._ask(look)
         for _ in range(MAX_REPEATS):

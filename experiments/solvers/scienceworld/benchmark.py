@@ -177,7 +177,7 @@ def variations_of(config: ScienceWorldConfig) -> Variations:
 
 
 def episodes_of(played: Played) -> list[EpisodeResult]:
-    """The results of episodes; variations of one task are no independent tasks."""
+    """Return results of episodes; variations of one task are no independent tasks."""
     return [
         EpisodeResult(
             name, task, bool(row.won), row.subgoals, row.steps, group=task.partition("/")[0],
@@ -231,7 +231,7 @@ def remember(config: ScienceWorldConfig, variations: Variations, finished: Finis
 
 
 def remember_own(config: ScienceWorldConfig, variations: Variations, finished: Finished[GoldRow]) -> list[GoldPath]:
-    """The agent's own episodes on training variations, won and lost.
+    """Return the agent's own episodes on training variations, won and lost.
 
     Of each kind `OWN_TRIES` variations are played, in order, until one is won; kinds that were not won are played once
     more when all kinds have been. What was played before is what the agent remembers.
@@ -363,7 +363,7 @@ def play_delivery(
 
 @functools.cache
 def models_in(models: Models) -> Bundle:
-    """The models, read once. Raises InvalidInputError for those of another world."""
+    """Return the models, read once. Raises InvalidInputError for those of another world."""
     from embodied_mem.evaluation.score import refuse_weights
 
     bundle = models.load()
@@ -373,7 +373,7 @@ def models_in(models: Models) -> Bundle:
 
 
 def rows_of(played: Played) -> dict[str, dict[str, Any]]:
-    """The numbers of each agent with 95 % intervals; variations of one task are no independent tasks."""
+    """Return the numbers of each agent with 95 % intervals; variations of one task are no independent tasks."""
     # [columns, tasks, variations]: ids of one task stand together, and each task has equally many
     games = list(dict.fromkeys(task.partition("/")[0] for task in next(iter(played.values()))))
     columns = {
@@ -403,7 +403,7 @@ def rows_of(played: Played) -> dict[str, dict[str, Any]]:
 
 
 def table(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """The comparison as a Markdown table, published figures below."""
+    """Return the comparison as a Markdown table, published figures below."""
     head = ["agent", "success", "score (0 to 100)", "subgoals", "steps", "failed", "tokens/step", "ms/step"]
     lines = []
     for name, row in rows.items():

@@ -67,12 +67,12 @@ class Step:
 
 
 def words(text: str) -> list[str]:
-    """The words and commas of a text in order, without other marks."""
+    """Return a text's words and commas in order, without other marks."""
     return _WORD.findall(text)
 
 
 def room_of(text: str) -> str:
-    """The room that a look around shows; empty for another text."""
+    """Return the room that a look around shows; empty for another text."""
     found = ROOM.search(text)
     return found[1] if found else ""
 
@@ -121,7 +121,7 @@ def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
 
 
 def mixture(answer: str) -> tuple[frozenset[str], str] | None:
-    """(what was mixed, what came of it) as an answer to "mix" says, in small letters."""
+    """Return (what was mixed, what came of it) as an answer to "mix" says, in small letters."""
     found = _MIXED.match(answer)
     if not found:
         return None
@@ -175,7 +175,7 @@ def devices_of(path: GoldPath) -> list[Device]:
 
 
 def spoken(step: Step) -> Step:
-    """The step with the names that its answer says: "drop light" dropped the red light bulb."""
+    """Return the step with the names that its answer says: "drop light" dropped the red light bulb."""
     command = step.command
     if dropped := _DROPPED.match(step.answer):
         command = f"drop {dropped[1]}" if command.startswith("drop ") else command
@@ -239,7 +239,7 @@ class Memories:
         return sorted({(room, found) for room, looks in self._seen.items() for found in longer.findall("".join(looks))})
 
     def retrieve(self, goal: str) -> list[GoldPath]:
-        """The memories of the kind of task that the description fits best and that was done, the likest first.
+        """Return the memories of the kind of task that the description fits best and that was done, the likest first.
 
         A kind is known by the words that all its remembered descriptions share; of kinds that share as many, by the
         likest description ("a non-living thing ... in the living room" has the words of living things, too).

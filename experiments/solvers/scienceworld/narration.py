@@ -130,11 +130,11 @@ class PathExperience:
     images: ClassVar[tuple[bytes, ...]] = ()
 
     def name(self, number: int) -> str:
-        """The line with a number, from 0, as the Brief State says it."""
+        """Return the line with a number, from 0, as the Brief State says it."""
         return f"{number + 1} {self.lines[number].command}"
 
     def brief(self) -> str:
-        """The path as text."""
+        """Return the path as text."""
         text, room = [], ""
         for number, line in enumerate(self.lines):
             if line.room != room:
@@ -145,7 +145,7 @@ class PathExperience:
 
 
 def experience_of(path: GoldPath, goal: str) -> PathExperience:
-    """A path as somebody with this goal remembers it."""
+    """Return a path as somebody with this goal remembers it."""
     replaced: dict[Phrase, Phrase] = substitutions(path.goal, goal)
     steps = [dataclasses.replace(step, command=adapt(step.command, replaced)) for step in steps_of(path)]
     return PathExperience(tuple(lines_of(steps)[0][:MAX_LINES]))
@@ -159,7 +159,7 @@ class PathBank:
         self._memories = Memories(paths)
 
     def retrieve(self, goal: str, k: int, context: str = "", exclude_task_ids: Sequence[str] = ()) -> list[Experience]:
-        """The `k` most similar paths of the kind of task that the description fits best, in our names.
+        """Return the `k` most similar paths of the kind of task that the description fits best, in our names.
 
         `context` is not looked at; the own paths of the tasks in `exclude_task_ids` ("boil/12") are left out.
         """
@@ -184,7 +184,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(envs: Any, info: Mapping[str, Any], row: int, steps: int) -> Outcome:
-    """The outcome of an episode of `ScienceWorldVectorEnv` that ended."""
+    """Return the outcome of an episode of `ScienceWorldVectorEnv` that ended."""
     met, number = envs.simulators[row].subgoals()
     score, won = int(info["score"][row]), bool(info["won"][row])
     return Outcome(int(won), max(score, 0), 1.0 if won else met / number, steps, int(score < 0))
@@ -209,7 +209,7 @@ class BriefScienceWorld:
         return [narrator.first for narrator in self._narrators], info
 
     def step(self, commands: Sequence[str]) -> Answers:
-        """One command per row. As `gymnasium.vector.VectorEnv.step`."""
+        """Return one command per row. As `gymnasium.vector.VectorEnv.step`."""
         texts, rewards, ended, cut, info = self._envs.step(list(commands))
         self._steps += 1
         for row in range(self.num_envs):

@@ -47,13 +47,13 @@ def spread(values: Sequence[int], count: int) -> list[int]:
 
 
 def bisected(values: Sequence[int]) -> list[int]:
-    """The values in an order of which every beginning is spread: first, middle, quarters, ..."""
+    """Return the values in an order of which every beginning is spread: first, middle, quarters, ..."""
     order = sorted(range(len(values)), key=lambda i: int(f"{i:0{max(len(values) - 1, 1).bit_length()}b}"[::-1], 2))
     return [values[i] for i in order]
 
 
 def training_pairs(count: int) -> list[tuple[str, int]]:
-    """The first `count` (task, training variation) pairs, the tasks taking turns; 0 takes all."""
+    """Return the first `count` (task, training variation) pairs, the tasks taking turns; 0 takes all."""
     found: dict[str, list[int]] = {}
     for game, variation in jvm.official_variations("train"):
         if game not in SKIPPED:
@@ -130,7 +130,7 @@ def record(
 def record_all(
     pairs: Sequence[tuple[str, int]], path: str | os.PathLike[str], *, detour: float, seed: int
 ) -> list[Recording]:
-    """One recording per (task, variation) pair; those that did not reach the whole score are left out.
+    """Return one recording per (task, variation) pair; those that did not reach the whole score are left out.
 
     What the file has is not played again, so a process that was stopped goes on.
     """

@@ -38,7 +38,7 @@ CANDIDATES = 2
 
 
 def recorded_samples(config: Config, folder: pathlib.Path, say: Callable[[str], None]) -> list[Sample]:
-    """The samples of a run, as `SampleSource` says: what `folder` has not yet is recorded, seconds each.
+    """Return the samples of a run, as `SampleSource` says: what `folder` has not yet is recorded, seconds each.
 
     Raises:
         MissingDependencyError: Java or the package `scienceworld` is not installed, and recordings are missing.
@@ -50,7 +50,7 @@ def recorded_samples(config: Config, folder: pathlib.Path, say: Callable[[str], 
 
 
 def solution_of(recording: Recording) -> GoldPath:
-    """The path of a recording without its detours."""
+    """Return the path of a recording without its detours."""
     steps = [step for step in recording.steps if step.command == step.label]
     return GoldPath(
         recording.game,
@@ -84,7 +84,7 @@ def samples_of(recordings: Sequence[Recording], *, draws: int, seed: int) -> lis
 
 
 def teach(recording: Recording, memory: PathExperience, random: np.random.Generator) -> list[Sample]:
-    """A sample per step of a recording with this memory."""
+    """Return a sample per step of a recording with this memory."""
     now = positions(recording, memory.lines)
     narrator = Narrator(recording.first)
     experience = cast(Experience, memory)  # of which a view reads `brief` alone
@@ -109,7 +109,7 @@ def teach(recording: Recording, memory: PathExperience, random: np.random.Genera
 
 
 def positions(recording: Recording, remembered: Sequence[Line]) -> list[int]:
-    """The line of the memory that each step of a recording works towards: that of the next step that has one."""
+    """Return the line of the memory that each step of a recording works towards: that of the next step that has one."""
     solution = solution_of(recording)
     steps = steps_of(solution)
     lines, line_of_step = lines_of(steps)

@@ -70,7 +70,7 @@ class _Imagined:
         self._given_up: set[str] = set()
 
     def next(self) -> list[PlanStep]:
-        """The next few steps; none when the goal is reached, or nothing can be foreseen any more."""
+        """Return the next few steps; none when the goal is reached, or nothing can be foreseen any more."""
         if self._finished:
             return []
         task, beliefs = self.task, self.beliefs
@@ -118,13 +118,13 @@ class _Imagined:
         return not self._mark or self._mark in self.beliefs.marks.get(thing, ())
 
     def _nearest_of(self, kind: str, verb: str, held: str) -> str:
-        """The nearest receptacle of a kind where this was not refused."""
+        """Return the nearest receptacle of a kind where this was not refused."""
         options = [r for r in self.beliefs.receptacles if type_of(r) == kind]
         options = [r for r in options if not self._is_refused(f"{verb} {held} with {r}")]
         return min(options, key=lambda r: not self.beliefs.is_here(r), default="")
 
     def _target(self, thing: str) -> str:
-        """Where the goal wants the thing: where such a thing already is if two are wanted, then the nearest."""
+        """Return the goal's place for the thing: where such a thing already is if two are wanted, then the nearest."""
         beliefs, task = self.beliefs, self.task
         options = [r for r in beliefs.receptacles if type_of(r) == task.receptacle_type]
         options = [r for r in options if not self._is_refused(put_command(thing, r, self.grammar))]
@@ -241,7 +241,7 @@ class SymbolicCritic(RuleCritic[AlfworldBeliefs]):
     beliefs = AlfworldBeliefs
 
     def review(self, step: PlanStep, situation: Situation) -> str:
-        """As `RuleCritic.review`; nothing is done before it was seen what came of the last step."""
+        """Review a step; nothing is done before the last effect was seen."""
         if unseen := situation.beliefs_of(AlfworldBeliefs).unseen:
             return f"nobody saw what came of '{unseen}'"
         return super().review(step, situation)

@@ -38,11 +38,11 @@ class AlfworldBeliefs(Beliefs):
     unseen: str = ""
 
     def is_here(self, place: str) -> bool:
-        """As `Beliefs.is_here`; places side by side are reached from each other."""
+        """Decide whether a place is reached; places side by side reach each other."""
         return place == self.at or (self.at, place) in self.beside or (place, self.at) in self.beside
 
     def may_be_closed(self, receptacle: str) -> bool:
-        """Whether a receptacle is closed, or was not seen in this task and has a door, or others of its kind have."""
+        """Decide whether a receptacle is closed, or unseen with a possible door."""
         if receptacle in self.closed or receptacle in self.opened or receptacle in self.searched:
             return receptacle in self.closed
         return receptacle in self.doors or type_of(receptacle) in map(type_of, self.doors)

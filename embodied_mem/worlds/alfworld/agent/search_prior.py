@@ -61,7 +61,7 @@ class SearchPrior:
         return sorted((r for r in beliefs.receptacles if r not in beliefs.searched), key=rank)
 
     def tool(self, verb: str, default: str) -> str:
-        """The kind of receptacle that did this to things before, if the room has one; else `default`."""
+        """Return the kind of receptacle that did this to things before, if the room has one; else `default`."""
         semantic = self._situation.memory.semantic
         known = [kind for kind, _ in semantic.tools_for(verb)] if semantic is not None else []
         return next((kind for kind in known if self._room[kind]), default)

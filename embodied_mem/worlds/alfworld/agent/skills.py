@@ -20,7 +20,7 @@ _AT, _OPEN, _EMPTY, _HOLDING = (
 
 
 def skills_of(config: PlannerCriticConfig) -> tuple[Skill, ...]:
-    """The skills in the wording of `config.grammar`."""
+    """Return the skills in the wording of `config.grammar`."""
     put = put_command("{thing}", "{place}", config.grammar)
     changed = (
         Skill(verb, ("thing", "place"), f"{what} with {tool}.", (_AT, _HOLDING), f"{verb} {{thing}} with {{place}}")

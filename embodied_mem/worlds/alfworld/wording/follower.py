@@ -41,11 +41,11 @@ class Follower:
         self._grammar, self._level = grammar, level
 
     def at(self, level: str) -> Follower:
-        """One that carries out what a hint says at a level; without a place it does not know where."""
+        """Return one that carries out what a hint says at a level; without a place it does not know where."""
         return Follower(self._grammar, level)
 
     def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, **ignored: Any) -> Turn:
-        """One command per prompt; no tokens are counted."""
+        """Return one command per prompt; no tokens are counted."""
         said = [self.reworded(prompt, self._level) for prompt in prompts]
         if self._level in ("short", "command"):
             hints = [_HINT.search(prompt) for prompt in said]
@@ -55,7 +55,7 @@ class Follower:
         return Turn(commands, [0] * len(prompts), [0] * len(prompts))
 
     def reworded(self, prompt: str, level: str) -> str:
-        """The prompt with as much of its hint as a level of `agents.deliveries.GUIDANCE` says."""
+        """Return the prompt with as much of its hint as a level of `agents.deliveries.GUIDANCE` says."""
         found = _HINT.search(prompt)
         if found is None or level == "place":
             return prompt

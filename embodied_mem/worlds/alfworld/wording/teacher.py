@@ -58,7 +58,7 @@ _TYPE_OF_CHANGE = {change: task_type for task_type, change in CHANGES.items()}
 
 
 def subgoals_of(task: Task) -> tuple[str, ...]:
-    """The subgoals of a task in order (module docstring)."""
+    """Return the subgoals of a task in order (module docstring)."""
     thing = task.object_type
     if task.lamp_type:
         return (f"find {thing}", f"find {task.lamp_type}", f"use {task.lamp_type}")
@@ -172,7 +172,7 @@ class RuleTeacher(TeacherNoise):
         self._grammar = grammar
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
-        """The lesson of the first step."""
+        """Return the lesson of the first step."""
         if self._here_only:
             experiences = [experience for experience in experiences if experience.same_room is not False]
         self.room = tuple(parse_room(first_observation))
@@ -208,7 +208,7 @@ class RuleTeacher(TeacherNoise):
         return cite(self._sources.get((thing, place), 0))
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
-        """The lesson after `action` was answered with `observation`.
+        """Return the lesson after `action` was answered with `observation`.
 
         Args:
             action: the command really given, by whoever acts.
@@ -345,7 +345,7 @@ class RuleTeacher(TeacherNoise):
         return [Update("now", left[0]), Delete("next"), *later] if known is None else known
 
     def _left(self, state: BriefState, held: str, treated: bool) -> tuple[str, ...]:
-        """The subgoals that are left, from what is held, treated and placed."""
+        """Return the subgoals left, from what is held, treated and placed."""
         task = self.task
         stage = int(type_of(held) == task.object_type)
         if task.lamp_type:
@@ -395,7 +395,7 @@ class RuleTeacher(TeacherNoise):
         return next(iter(state.fact("used") or self._remembered["put"]), self._first_of(self.task.receptacle_type))
 
     def _changer(self) -> str:
-        """The receptacle that changes the object: one remembered, or the first of its type."""
+        """Return the receptacle that changes the object: one remembered, or the first of its type."""
         return next(iter(self._remembered["change"]), self._first_of(self.task.changer_type))
 
     def _first_of(self, kind: str) -> str:
@@ -429,7 +429,7 @@ class RuleTeacher(TeacherNoise):
         return [self._changer()]
 
     def _carry_out(self, guidance: str) -> str:
-        """The next command towards what the guidance says."""
+        """Return the next command towards what the guidance says."""
         verb, *words = guidance.split(" ")
         if verb == "put" and words[0] == "down":
             return self._put_down(" ".join(words[1:]))
@@ -448,7 +448,7 @@ class RuleTeacher(TeacherNoise):
         return guidance
 
     def _put_down(self, thing: str) -> str:
-        """A command that frees the hand: here if that is possible, else at the places that take most things."""
+        """Return a command that frees the hand: here if that is possible, else at the places that take most things."""
         for place in self._here:
             if place not in self._tried_down:
                 if place in self._closed:
@@ -460,7 +460,7 @@ class RuleTeacher(TeacherNoise):
         return f"go to {places[0]}" if places else "look"
 
     def _search(self, state: BriefState) -> str:
-        """The next command of an executor that searches on its own."""
+        """Return the next command of an executor that searches on its own."""
         for place in self._here:
             if place not in self._looked:
                 return f"open {place}" if place in self._closed else f"examine {place}"
@@ -556,7 +556,7 @@ class ProcedureTeacher(RuleTeacher):
         self.subgoals = subgoals_of(self.task) if self._understood else (f"find {thing}", f"{TRY}{thing}")
 
     def _remember(self, experiences: Sequence[Experience]) -> dict[str, list[str]]:
-        """As `RuleTeacher`, with the places of the experience that says what is meant first."""
+        """Order places like `RuleTeacher`; those of the experience that tells the meaning come first."""
         return super()._remember(sorted(experiences, key=lambda experience: experience is not self._told_by))
 
     def _guidance(self, state: BriefState, doubted: str) -> tuple[str, str]:
@@ -581,7 +581,7 @@ class ProcedureTeacher(RuleTeacher):
         return self._try(state) if state.current.startswith(TRY) else super()._search(state)
 
     def _try(self, state: BriefState) -> str:
-        """The next command of an executor that has the thing and does not know what to do with it."""
+        """Return the next command of an executor that has the thing and does not know what to do with it."""
         held, thing = state.agent_value("holding"), self.task.object_type
         for change in _HARMLESS:
             changers = [place for place in self.room if type_of(place) == CHANGERS[change]]

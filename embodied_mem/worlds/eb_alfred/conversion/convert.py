@@ -191,7 +191,7 @@ def _trials(originals: Originals) -> dict[str, Any]:
 
 
 def _split_annotations(trial: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """One file per annotation of ALFRED's own trial, as its preprocessing writes them, without pictures."""
+    """Return one file per annotation of ALFRED's own trial, as its preprocessing writes them, without pictures."""
     steps = [
         {"api_action": _api_action(step.get("api_action", {})), "high_idx": step.get("high_idx"),
          "discrete_action": {"action": step.get("discrete_action", {}).get("action", ""), "args": {}}}

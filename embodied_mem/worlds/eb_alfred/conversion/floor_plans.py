@@ -29,7 +29,7 @@ _OTHER_TYPE_M = 0.1
 
 
 def type_of(thing: str) -> str:
-    """The type in an id: of its last part where it is a basin or a slice, else of its first."""
+    """Return the type in an id: of its last part where it is a basin or a slice, else of its first."""
     parts = thing.split("|")
     return parts[-1].rpartition("_")[0] or parts[-1] if len(parts) > 4 else parts[0]
 
@@ -122,7 +122,7 @@ class FloorPlan:
         return min(others, key=lambda other: (math.dist(self.positions[thing], self.positions[other]), other))
 
     def file(self, layout: Sequence[Sequence[float]] | None) -> dict[str, Any]:
-        """The entry of `floorplans.json`."""
+        """Return the entry of `floorplans.json`."""
         groups: dict[tuple[float, ...], int] = {}
 
         def place(thing: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class FloorPlan:
         return {"receptacles": receptacles, "fixtures": fixtures, "standing": [list(point) for point in sorted(points)]}
 
     def near(self, position: Sequence[float]) -> str:
-        """The receptacle nearest to a point."""
+        """Return the receptacle nearest to a point."""
         return min(self.receptacles, key=lambda other: (math.dist(position, self.positions[other]), other))
 
 
@@ -176,7 +176,7 @@ class Neighbours:
         self.holders = [holders for _, holders in known]
 
     def vote(self, kind: str, position: Sequence[float]) -> tuple[str, ...]:
-        """The receptacles, by the nearest objects; the nearer count more."""
+        """Return the receptacles, by the nearest objects; the nearer count more."""
         offsets = (self.positions - np.asarray(position)) * (1.0, _HEIGHT_WEIGHT, 1.0)
         distances = np.sqrt((offsets**2).sum(axis=1)) + _OTHER_TYPE_M * (self.types != kind)
         votes: collections.Counter[tuple[str, ...]] = collections.Counter()
@@ -188,7 +188,7 @@ class Neighbours:
 def trial_entry(
     annotation: Mapping[str, Any], facts: Facts | None, plan: FloorPlan, neighbours: Neighbours
 ) -> dict[str, Any]:
-    """The entry of a trial: where the agent and each object of `object_poses` start."""
+    """Return the entry of a trial: where the agent and each object of `object_poses` start."""
     scene = annotation["scene"]
     start = scene["init_action"]
     published: dict[str, list[str]] = {}

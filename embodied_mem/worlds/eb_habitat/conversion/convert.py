@@ -84,7 +84,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
 
 
 def _object_sets(originals: Originals) -> Path:
-    """The file that says which asset is of which category."""
+    """Return the file that says which asset is of which category."""
     for path in originals.files("dataset*.yaml"):
         if re.search(rb"^object_sets:", read_bytes(path), re.MULTILINE):
             return path
@@ -120,7 +120,7 @@ def asset_categories(path: Path) -> dict[str, str]:
 
 
 def as_pickled(path: Path) -> dict[str, Any]:
-    """The episodes of a JSON file of the dataset class, in the form of its pickles.
+    """Return the episodes of a JSON file of the dataset class, in the form of its pickles.
 
     Raises:
         GameFileError: the file holds no such episodes, e.g. habitat-lab's own without instruction and goal.

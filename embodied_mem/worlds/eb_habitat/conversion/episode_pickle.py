@@ -298,7 +298,7 @@ class _Subgoal:
         )
 
     def walks_to(self, following: _Subgoal, starts: dict[str, str]) -> str | None:
-        """Where the subgoal behind a walk picks, places, opens or closes."""
+        """Return the place where the subgoal behind a walk acts."""
         if following.held not in (None, self.held):
             return (starts | {words[1]: words[2] for words in self.kept if words[0] == "on_top"})[following.held]
         if following.held != self.held:

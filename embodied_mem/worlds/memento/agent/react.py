@@ -58,7 +58,7 @@ class HouseholdAgent(Protocol):
         ...
 
     def act(self, observation: str) -> Reply:
-        """The next action, after `observation`."""
+        """Return the next action, after `observation`."""
         ...
 
 
@@ -107,7 +107,7 @@ class ReActAgent:
         self._first = True
 
     def act(self, observation: str) -> Reply:
-        """As `HouseholdAgent.act`. An answer without an action is played as it is: the world answers and counts it."""
+        """Act on an observation; an answer without an action is played as it is."""
         if not self._first:
             self._messages.append({"role": "user", "content": observation})
         self._first = False
@@ -159,7 +159,7 @@ _TAG = re.compile(r"</?\|?\w{1,20}\|?>")
 
 
 def _call(line: str) -> tuple[str, int, str] | None:
-    """(what stands before it, its number or 0, the call) of a line with one; None for any other line."""
+    """Return (what stands before it, its number or 0, the call) of a line with one; None for any other line."""
     label = max(_LABEL.finditer(line), key=re.Match.start, default=None)
     before, line = (line[: label.start()], line[label.end() :]) if label else ("", line)
     line = _TAG.sub("", line).strip(_MARKS)

@@ -51,7 +51,7 @@ def parse_objects(observation: str) -> dict[str, tuple[str, str]]:
 
 
 def parse_result(observation: str) -> str:
-    """The answer in an observation, without the object lines."""
+    """Return the answer in an observation, without the object lines."""
     text = observation.partition("Result:")[2] or observation
     return text.rpartition("\nObjects:")[0].strip() if "\nObjects:" in text else text.strip()
 
@@ -98,7 +98,7 @@ class Trace:
     note: str = ""
 
     def render(self) -> str:
-        """The memory as text of a prompt: task, then a note or the turns."""
+        """Return the memory as text of a prompt: task, then a note or the turns."""
         parts = [f"Task: {self.instruction}"]
         if self.note:
             parts.append(self.note)
