@@ -66,10 +66,10 @@ def refusing(what: str) -> Iterator[None]:
 def train_bpe(texts: Iterable[str], vocab_size: int, special_tokens: Sequence[str] = SPECIAL_TOKENS) -> Tokenizer:
     """Train a byte-level BPE tokenizer of at most `vocab_size` tokens.
 
-    The same texts give the same one. Pieces before merging: a newline, one or two digits, a word, or one other sign, each
-    of the last three with the space before it. Merges stay inside a piece, so a newline is always one token, a frequent
-    number of two digits is one token, and a frequent word with its space becomes one token. All 256 bytes are in the
-    vocabulary: any text round-trips.
+    The same texts give the same one. Pieces before merging: a newline, one or two digits, a word, or one other sign,
+    each of the last three with the space before it. Merges stay inside a piece, so a newline is always one token, a
+    frequent number of two digits is one token, and a frequent word with its space becomes one token. All 256 bytes
+    are in the vocabulary: any text round-trips.
 
     Args:
         texts: texts to learn from.
