@@ -111,7 +111,6 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         super().reset(seed=seed)  # gymnasium's own generator; no world draws from it
         self._streams = [Stream(seed, i, num_envs) for i in range(num_envs)]
         self._episodes = np.zeros(num_envs, dtype=np.int64)
-        self._order: tuple[tuple[int, int], np.ndarray] | None = None
         self._goals = [""] * num_envs
         self._task_ids = [""] * num_envs
         self._started = np.zeros(num_envs, dtype=bool)
@@ -287,10 +286,12 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def _draw(self, stream: Stream, episode: int) -> int:
         """Return the task of one episode: its place in an endless row of shuffles, one shuffle per pass."""
         number, place = divmod(episode * stream.num_envs + stream.env, len(self._tasks))
-        key = (stream.seed, number)
-        if self._order is None or self._order[0] != key:
-            self._order = (key, np.random.default_rng(key).permutation(len(self._tasks)))
-        return int(self._order[1][place])
+        return int(_shuffled(stream.seed, number, len(self._tasks))[place])
+
+
+@functools.lru_cache(maxsize=64)
+def _shuffled(seed: int, number: int, count: int) -> np.ndarray:
+    return np.random.default_rng((seed, number)).permutation(count)
 
 
 class Stream(NamedTuple):

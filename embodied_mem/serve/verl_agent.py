@@ -36,6 +36,7 @@ class AlfworldEnvs:
 
     Env i plays the games of the split in the order of `RandomState(seed + i // group_n).shuffle`, so the `group_n` envs
     of a group start the same game at each `reset`. No expert advises, whatever `general.training_method` says.
+    Pickled, they go on with their next games after a `reset`.
 
     Args:
         alf_config_path: ALFWorld's configuration in YAML, such as verl-agent's `config_tw.yaml`.
@@ -79,7 +80,7 @@ class AlfworldEnvs:
             config["dataset"] = {**(config.get("dataset") or {}), "order": kwargs["order"]}
         games = get_environment(config["env"]["type"])(config, train_eval=split)
         self.num_processes, self.group_n = env_num * group_n, group_n
-        listing = "\n".join("/".join(Path(file).parts[-3:]) for file in games.game_files)
+        listing = "\n".join("/".join(file.split(os.sep)[-3:]) for file in games.game_files)
         self.games_hash = hashlib.sha256(listing.encode()).hexdigest()
         print(f"{len(games.game_files)} games of {split}, list {self.games_hash[:16]}", file=sys.stderr)
         self._env = games.init_env(self.num_processes, has_expert=False)

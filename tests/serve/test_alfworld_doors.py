@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.serve.ragen import AlfredEnvConfig, AlfredTXTEnv
 from embodied_mem.serve.verl_agent import build_alfworld_envs
+from embodied_mem.worlds.alfworld import env as alfworld
 from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv
 from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.generator import generate, write
@@ -90,6 +93,30 @@ def test_a_command_that_is_none_is_answered_and_a_won_game_pays_ten(config, make
     ragen = AlfredTXTEnv(AlfredEnvConfig(config_file=str(tmp_path / "config_tw.yaml"), score=3.0))
     ragen.reset(seed=ragen.game_files.index(infos[0]["extra.gamefile"]))
     assert [ragen.step(one)[1] for one in walkthrough][-2:] == [0.0, 3.0]
+
+
+@pytest.mark.parametrize("randomized", [False, True])
+def test_pickled_envs_go_on_with_their_next_games(config, make, randomized):
+    envs = make(lambda config: {**config, "env": {**config["env"], "domain_randomization": randomized}})
+    envs.reset()
+    copy = pickle.loads(pickle.dumps(envs))
+    with pytest.raises(InvalidInputError, match="reset"):
+        copy.step(["look"] * 6)
+    for _ in range(6):  # more than the five games: into the second shuffle
+        ours, theirs = ([info["extra.gamefile"] for info in one.reset()[2]] for one in (envs, copy))
+        assert ours == theirs
+    if not randomized:
+        commands = [admissible[-1] for admissible in envs.get_admissible_commands]
+        assert envs.step(commands) == copy.step(commands)
+
+
+def test_envs_of_one_process_load_a_game_once(make, monkeypatch):
+    loads = []
+    counting = {"load": lambda path: loads.append(path) or Game.load(path)}
+    monkeypatch.setattr(alfworld, "Game", type("Counting", (), counting))
+    alfworld._loaded.cache_clear()
+    files = {info["extra.gamefile"] for _ in range(2) for info in make(env_num=5, group_n=1).reset()[2]}
+    assert sorted(loads) == sorted(files)
 
 
 def test_one_text_is_no_batch_of_commands(make):

@@ -11,16 +11,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 import os
 import random
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from embodied_mem.envs.walked_folders import walk
 from embodied_mem.errors import DataNotFoundError, GameFileError, InvalidInputError
 from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.env import GAME_FILE, AlfworldVectorEnv
@@ -138,7 +141,7 @@ class AlfredTWEnv:
             batch_size,
             config_field(self.config, above, "training", "max_nb_steps_per_episode"),
             expert_type=config_field(self.config, "env", "expert_type") if has_expert else None,
-            numbering=random if shuffles else None,
+            numbering=PythonRandom() if shuffles else None,
         )
 
 
@@ -159,6 +162,14 @@ class Shuffles(Protocol):
     def shuffle(self, x: list[str], /) -> None: ...
 
 
+class PythonRandom:
+    """The generator of the module `random`, which cannot be pickled itself."""
+
+    def shuffle(self, x: list[str], /) -> None:
+        """Shuffle a list in place."""
+        random.shuffle(x)
+
+
 def solvable_games(folder: Path, task_types: Collection[str]) -> list[str]:
     """List the files below a folder that the original would play, in the order in which it lists them.
 
@@ -166,17 +177,36 @@ def solvable_games(folder: Path, task_types: Collection[str]) -> list[str]:
     the game; without that file, which the original asks for, that of the folder's name.
     """
     files = []
-    for root, _, names in os.walk(folder, topdown=False):
+    for root, names in walk(folder):
         if GAME_FILE not in names or "movable" in root or "Sliced" in root:
             continue
         if "traj_data.json" in names:
-            task_type = json.loads(Path(root, "traj_data.json").read_bytes()).get("task_type")
+            task_type = _read_again_if_changed(_task_type, os.path.join(root, "traj_data.json"))
         else:
-            task_type = Path(root).parent.name.split("-")[0]
+            task_type = os.path.basename(os.path.dirname(root)).split("-")[0]
         path = os.path.join(root, GAME_FILE)
-        if task_type in task_types and _is_solvable(Path(path).read_bytes()):
+        if task_type in task_types and _read_again_if_changed(_is_solvable, path):
             files.append(path)
     return files
+
+
+Read = TypeVar("Read")
+
+
+def _read_again_if_changed(read: Callable[[bytes], Read], path: str) -> Read:
+    status = os.stat(path)
+    found: Read = _read(read, path, status.st_mtime_ns, status.st_size)
+    return found
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _read(read: Callable[[bytes], Any], path: str, mtime_ns: int, size: int) -> Any:
+    return read(Path(path).read_bytes())
+
+
+def _task_type(content: bytes) -> str | None:
+    task_type: str | None = json.loads(content).get("task_type")
+    return task_type
 
 
 def _is_solvable(content: bytes) -> bool:
@@ -254,19 +284,23 @@ class BatchEnv:
         With a seed per game, int[B], each has an order of its own, as in an env of one game.
         """
         if isinstance(seed, Sequence):
-            self._orders = [_passes(len(self.gamefiles), np.random.RandomState(own)) for own in seed]
+            orders = {own: Order(len(self.gamefiles), own) for own in set(seed)}
+            self._turns = [_Turns(orders[own]) for own in seed]
             return list(seed)
-        self._orders = [_passes(len(self.gamefiles), np.random.RandomState(seed))] * self.batch_size
+        self._turns = [_Turns(Order(len(self.gamefiles), seed))] * self.batch_size
         return [seed]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": []}  # pickled, games under way end: the next ones start at `reset`
 
     def skip(self, nb_games: int = 1) -> None:
         """Leave out the next games of the pool."""
         for _ in range(nb_games):
-            next(self._orders[0])
+            next(self._turns[0])
 
     def reset(self) -> tuple[Texts, Infos]:
         """Start the next games and return `(observations, infos)`."""
-        games = [next(order) for order in self._orders]
+        games = [next(turns) for turns in self._turns]
         texts, info = self._envs.reset(options={"task_indices": games})
         self._last = []
         for i, (game, text) in enumerate(zip(games, texts)):
@@ -326,6 +360,7 @@ class _Envs(AlfworldVectorEnv):
     def __init__(self, files: Sequence[str], num_envs: int, max_steps: int | None, numbering: Shuffles | None):
         super().__init__(list(files), num_envs, max_steps=max_steps)
         self._numbering = numbering
+        self.made_by = functools.partial(_Envs, files, num_envs, max_steps, numbering)
 
     def load(self, task_index: int) -> Game:
         """Return the game of one file."""
@@ -334,12 +369,31 @@ class _Envs(AlfworldVectorEnv):
         return renumbered(str(self._tasks[task_index]), self._numbering)
 
 
-def _passes(count: int, rng: np.random.RandomState) -> Iterator[int]:
-    """Yield all of 0 to `count`, shuffled, then without end the same list shuffled further: TextWorld's order."""
-    order = list(range(count))
-    while True:
-        rng.shuffle(order)
-        yield from order
+class Order:
+    """The endless row of games of a seed, TextWorld's: all of 0 to `count` shuffled, then the same list shuffled on."""
+
+    def __init__(self, count: int, seed: int | None):
+        self._rng, self._newest = np.random.RandomState(seed), list(range(count))
+        self._passes: list[np.ndarray] = []
+
+    def __getitem__(self, place: int) -> int:
+        number, place = divmod(place, len(self._newest))
+        while len(self._passes) <= number:
+            self._rng.shuffle(self._newest)
+            self._passes.append(np.array(self._newest))
+        return int(self._passes[number][place])
+
+
+@dataclasses.dataclass
+class _Turns:
+    """A player's way along an order that others may share."""
+
+    order: Order
+    place: int = 0
+
+    def __next__(self) -> int:
+        self.place += 1
+        return self.order[self.place - 1]
 
 
 def _per_key(rows: Sequence[dict[str, Any]]) -> Infos:

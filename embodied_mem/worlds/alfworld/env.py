@@ -11,7 +11,7 @@ What is exact, and how that was checked, is in docs/worlds/alfworld.md.
 
 from __future__ import annotations
 
-import collections
+import functools
 import os
 import re
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from embodied_mem.envs.checks import checked_path, checked_text, listed_tasks
 from embodied_mem.envs.vector_env import NativeVectorEnv
+from embodied_mem.envs.walked_folders import Rows, walk
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.worlds.alfworld.engine import Env as Env
 from embodied_mem.worlds.alfworld.engine import Game, VectorEnv
@@ -26,7 +27,7 @@ from embodied_mem.worlds.alfworld.wording.text import TASK_TYPES as TASK_TYPES
 
 SPLITS = ("train", "valid_seen", "valid_unseen", "valid_train")
 GAME_FILE = "game.tw-pddl"
-_MAX_CACHED_GAMES = 1024
+_MAX_CACHED_GAMES = 4096
 _ROOTS = (("EMBODIED_MEM_DATA", "alfworld"), ("ALFWORLD_DATA", ""))
 _TRIAL = re.compile(r"trial_T\w+")
 _GAME_FILE = re.compile(r"(?<![^/])[^/]*\.(?:tw-pddl|z8|ulx|json|pddl)\Z")
@@ -72,10 +73,22 @@ def find_games(tasks: str | os.PathLike[str]) -> list[Path]:
         raise DataNotFoundError(
             f"tasks: expected one of {', '.join(SPLITS)}, a folder or a game file, got {str(tasks)!r}"
         )
-    files = sorted(path.rglob("*.tw-pddl"))
+    files = [*_sorted_games(path, walk(path))]
     if not files:
         raise DataNotFoundError(f"tasks: no game file (*.tw-pddl) in or below {str(path)!r}")
     return files
+
+
+@functools.lru_cache(maxsize=16)
+def _sorted_games(folder: Path, rows: Rows) -> tuple[Path, ...]:
+    below = len(os.path.abspath(folder))
+    return tuple(
+        sorted(Path(f"{folder}{root[below:]}", name) for root, names in rows for name in names if _is_game(name))
+    )
+
+
+def _is_game(name: str) -> bool:
+    return name.endswith(".tw-pddl")
 
 
 def is_dev(file: Path) -> bool:
@@ -152,7 +165,6 @@ class AlfworldVectorEnv(NativeVectorEnv):
         """
         self.grammar = checked_text("grammar", grammar)
         super().__init__(VectorEnv, _task_list(tasks), num_envs, seed, max_steps, num_threads, grammar)
-        self._cache: collections.OrderedDict[int, Game] = collections.OrderedDict()
 
     def task_id(self, task_index: int) -> str:
         """Return the id of one task."""
@@ -160,23 +172,32 @@ class AlfworldVectorEnv(NativeVectorEnv):
         return task.name if isinstance(task, Game) else task_id_of(task)
 
     def load(self, task_index: int) -> Game:
-        """Return the game of one task, loaded once and kept while it is among the last ones used.
+        """Return the game of one task; envs of a process share the games that were used last.
 
         Raises:
             InvalidInputError: no task has this index.
             GameFileError: its file cannot be played.
         """
         task = super().load(task_index)
-        if isinstance(task, Game):
-            return task
-        game = self._cache.get(task_index)
-        if game is None:
-            game = self._cache[task_index] = Game.load(str(task))
-            if len(self._cache) > _MAX_CACHED_GAMES:
-                self._cache.popitem(last=False)
-        else:
-            self._cache.move_to_end(task_index)
-        return game
+        return task if isinstance(task, Game) else load_game(str(task))
+
+
+def load_game(path: str) -> Game:
+    """Return the game of a file, loaded once per process and change of the file.
+
+    Raises:
+        GameFileError: the file cannot be played.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return Game.load(path)  # says what is wrong
+    return _loaded(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=_MAX_CACHED_GAMES)
+def _loaded(path: str, mtime_ns: int, size: int) -> Game:
+    return Game.load(path)
 
 
 def _task_list(tasks: Tasks) -> list[Path | Game]:
