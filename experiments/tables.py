@@ -13,6 +13,7 @@ import argparse
 import functools
 import pathlib
 import re
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -812,20 +813,26 @@ def sampling(data: Data) -> str:
 
 
 def drop_in(row: Data) -> str:
-    """Compare rollouts of the original's batch env with ours behind the same import."""
-    both, large = f"{row['episodes']} episodes, {row['steps']:,} steps", f"{row['large_episodes']} episodes"
-    times = f"{row['original_rollout_s']:,.0f} s", f"{row['drop_in_rollout_s']:.2f} s", f"{row['ratio']:,}"
+    """Compare verl-agent's rollout with the original's envs and with ours behind the same name."""
+
+    def median(name: str) -> float:
+        return float(statistics.median(row[name]))
+
+    games = f"{row['episodes']} games x 50 steps"
     rows = [
-        [both, *times],
-        [f"{large}, {row['large_steps']:,} steps", "not measured", f"{row['drop_in_large_rollout_s']:.2f} s", ""],
-    ]
+        [f"list {row['games']:,} games, s", f"{median('original_list_s'):.1f}",
+         f"{row['drop_in_first_list_s']:.1f}, again {median('drop_in_list_s'):.2f}", ""],
+        [f"{games}, s", f"{row['original_scaled_s']:,}", f"{row['drop_in_median_s']:.2f}", f"{row['ratio']:,}"],
+        [f"{games}, processor time, s", f"{row['original_scaled_cpu_s']:,}", f"{median('drop_in_cpu_s'):.2f}",
+         f"{row['ratio_cpu']:,}"],
+    ]  # fmt: skip
+    times = {side: " and ".join(f"{one:,.2f}" for one in row[f"{side}_rollout_s"]) for side in ("drop_in", "original")}
     return markdown(
-        ["rollout, wall clock", "alfworld 0.4.2", "drop-in", "ratio"],
+        ["verl-agent's rollout", "alfworld 0.4.2", "drop-in", "ratio"],
         rows,
-        f"{row['cores']} core for both sides, which other programs used, too. Ours: median of {row['rounds']}, "
-        f"{row['drop_in_rollout_s_min']:.2f} to {row['drop_in_rollout_s_max']:.2f} s and "
-        f"{row['drop_in_large_rollout_s_min']:.2f} to {row['drop_in_large_rollout_s_max']:.2f} s. "
-        f"Steps whose answers differ: {row['mismatches']}. {source(row)}",
+        f"The original played {row['actors']} of the games in a process each ({times['original']} s), without Ray; its "
+        f"time is scaled to {row['episodes']}. Ours, all games: {times['drop_in']} s. Load before each: "
+        f"{', '.join(map(str, row['loads']))}. Answers that differ: {row['mismatches']}. {source(row)}",
     )
 
 
