@@ -119,6 +119,37 @@ def find_json(text: str, check: Callable[[object], tuple[object, str]]) -> tuple
     return (fitting[0], "") if fitting else (None, wrong)
 
 
+def close_json(text: str) -> str:
+    """Close a JSON object that was cut off; "" if there is none.
+
+    close_json('{"facts": [["mug", "on", "table"], ["spo')       # '{"facts": [["mug", "on", "table"]]}'
+    """
+    answer = without_thoughts(text)
+    start, whole, closing = answer.find("{"), 0, ""
+    if start < 0:
+        return ""
+    open_: list[str] = []
+    is_text = is_escaped = False
+    for place in range(start, len(answer)):
+        sign = answer[place]
+        if is_text:
+            is_text = is_escaped or sign != '"'
+            is_escaped = sign == "\\" and not is_escaped
+        elif sign == '"':
+            is_text = True
+        elif sign in "{[":
+            open_.append("}" if sign == "{" else "]")
+        elif sign in "}]":
+            if not open_ or open_.pop() != sign:
+                break
+            whole, closing = place + 1, "".join(reversed(open_))
+        elif sign == "," and open_:
+            whole, closing = place, "".join(reversed(open_))
+        if not open_ or len(open_) > MAX_DEPTH:
+            break
+    return answer[start:whole] + closing if whole else ""
+
+
 def without_thoughts(text: str) -> str:
     """Return an answer without what a model thought aloud: `<think>...</think>` and the forms of other models.
 

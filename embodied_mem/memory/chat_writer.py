@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 from ..errors import InvalidInputError
 from ..forks import forking_lock
 from ..language.chat import ChatModel, Json
-from ..language.json_answers import find_json, read_json
+from ..language.images import Picture, content
+from ..language.json_answers import close_json, find_json, read_json
 from .arguments import checked_number, shown
 
-Chat = Callable[[list[dict[str, str]]], str]
+Chat = Callable[[list[dict[str, Any]]], str]
 """Messages {"role", "content"} -> the answer's text."""
 
 Value = TypeVar("Value")
@@ -79,7 +80,13 @@ class ChatWriter:
         return self.malformed + self.failed
 
     def ask(
-        self, instruction: str, question: str, parse: Callable[[Any], Value], schema: Json | None = None
+        self,
+        instruction: str,
+        question: str,
+        parse: Callable[[Any], Value],
+        schema: Json | None = None,
+        images: Sequence[Picture] = (),
+        is_strict: bool = True,
     ) -> Value | None:
         """Return what `parse` makes of the JSON that the model answers; None if there is no such answer.
 
@@ -89,10 +96,13 @@ class ChatWriter:
             parse: checks the value; raises ValueError, KeyError or TypeError for one that was not asked for.
             schema: which JSON is asked for, an object; None if `parse` alone knows. The value of an object with one
                 property may come without the object.
+            is_strict: whether the answer must fit the schema; else `parse` judges what there is of it, and an answer
+                that was cut off is read as far as it goes.
+            images: pictures that belong to the question; a function as model gets them as content parts, too.
         """
-        messages: list[dict[str, str]] = [
+        messages: list[dict[str, Any]] = [
             {"role": "system", "content": instruction},
-            {"role": "user", "content": question},
+            {"role": "user", "content": content(question, images)},
         ]
         with self._lock:
             self.calls += 1
@@ -106,14 +116,21 @@ class ChatWriter:
         try:
             if not isinstance(answer, str):
                 raise TypeError("expected a text")
-            return _parsed(answer, parse) if schema is None else parse(_fitting(answer, schema))
+            if schema is not None and is_strict:
+                return parse(_fitting(answer, schema))
+            try:
+                return _parsed(answer, parse)
+            except ValueError:
+                if is_strict:
+                    raise
+                return _parsed(close_json(answer), parse)
         except _UNFIT as error:
             with self._lock:
                 self.malformed += 1
                 self.last_error = f"{shown(error)}; the answer was {shown(answer)}"
             return None
 
-    def _answer(self, messages: list[dict[str, str]], schema: Json | None) -> str:
+    def _answer(self, messages: list[dict[str, Any]], schema: Json | None) -> str:
         if callable(self._chat):
             return self._chat(messages)
         wanted = None

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from .events import Value
 from .notes import checked_labels
 
 _MAX_KEPT_BYTES = 1 << 22
+_FILES = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 
 
 class Image(NamedTuple):
@@ -86,6 +87,27 @@ def image_record(image: Any) -> dict[str, Any]:
             raise InvalidInputError(f"images: keep: expected at most {_MAX_KEPT_BYTES} bytes, got {len(data or b'')}")
         record["data"] = base64.b64encode(data).decode()
     return record
+
+
+def pictures_of(images: Iterable[Any]) -> list[bytes | np.ndarray]:
+    """Return the images that a model can see, as `language.images` takes them."""
+    pictures: list[Any] = []
+    for image in images:
+        if isinstance(image, (str, os.PathLike)):
+            image = Image(path=image)
+        data = image.data if isinstance(image, Image) else image
+        if data is None and isinstance(image, Image) and image.path:
+            try:
+                data = pathlib.Path(image.path).read_bytes()
+            except (OSError, ValueError):
+                continue  # a path that only names where the picture was
+        if isinstance(data, np.ndarray):
+            is_shown = data.dtype == np.uint8 and data.shape[2:] == (3,)
+        else:
+            is_shown = isinstance(data, bytes) and data.startswith(_FILES)
+        if is_shown:
+            pictures.append(data)
+    return pictures
 
 
 def image_text(record: Mapping[str, Any]) -> str:

@@ -63,9 +63,20 @@ from .episodic import EpisodicMemory
 from .events import LifelongEvent, Value, check
 from .export import exported, imported
 from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot, checked_scope
+from .images import pictures_of
 from .locks import Locks
 from .notes import SEEN, TOLD, NoteMemory, new_labels
-from .observation import Observation, Outcome, Status, checked_facts, checked_observation, refusal
+from .observation import (
+    Observation,
+    Outcome,
+    PerceiverLike,
+    Perception,
+    Status,
+    checked_facts,
+    checked_observation,
+    images_of,
+    refusal,
+)
 from .parallel_calls import ParallelCalls
 from .profile import UserProfile
 from .readers import EVERYDAY, Reader
@@ -104,6 +115,8 @@ _MAX_GAP = 1 << 16
 _TIMEOUT_S = 10.0
 _MAX_NODES = 64  # around a conflict
 _MAX_CACHED = 256
+_MAX_KNOWN = 40
+"""Facts that a perceiver is told."""
 _MORE = 4
 """Items beyond those asked for that may come first in place of duplicates."""
 STORED_AS = "lifelong"
@@ -121,6 +134,7 @@ class LifelongMemory:
         goal, place: of the running task.
         task_ids: ids of all tasks, which sources name by their number; empty for one that was forgotten.
         store: where it is kept; None without a folder.
+        perception: what the perceiver read last; None if it was not asked.
         module: this memory for a store of another kind, see `record`.
     """
 
@@ -145,6 +159,7 @@ class LifelongMemory:
         reader: Reader = EVERYDAY,
         relations: Relations = HOUSEHOLD_RELATIONS,
         parallel: bool | None = None,
+        perceiver: PerceiverLike | None = None,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
         """Make empty memories.
@@ -160,6 +175,7 @@ class LifelongMemory:
             reader: of the world's texts; the default reads household sentences and plain English.
             relations: those that are declared, see `relations`.
             parallel: whether modules run in threads; None: only with a chat model.
+            perceiver: reads the images and the text of each observation, see `agents.robot.perceiver`; None for none.
             record: gets every event, must call `module.apply` with it, and must see to forgetting; None for that call
                 alone. `open` keeps the events in a folder.
 
@@ -180,6 +196,9 @@ class LifelongMemory:
             raise InvalidInputError(f"counter: expected a function from a text to its tokens, got {shown(counter)}")
         self._counter, self.reader, self._relations = counter, ReadOnce(reader), relations
         self._parallel = chat is not None if parallel is None else checked_flag("parallel", parallel)
+        if perceiver is not None and not callable(getattr(perceiver, "perceive", None)):
+            raise InvalidInputError(f"perceiver: expected one with perceive(...), or None, got {shown(perceiver)}")
+        self.perceiver = perceiver
         self._calls = ParallelCalls(len(MODULES))
         self.store: MemoryStore | None = None
         self._locks = Locks()
@@ -233,6 +252,8 @@ class LifelongMemory:
         self._turns: list[tuple[str, str]] = []
         self._outcomes: dict[int, bool] = {}  # of the running task: step from 0 -> whether it failed, as the world knew
         self._references = References()
+        self.perception: Perception | None = None
+        self._last_facts: Sequence[Sequence[Any]] = ()  # facts of it, around which the next one is asked
         self._last_events: frozenset[str] = frozenset()  # modules that the last event changed
 
     def begin_task(
@@ -318,13 +339,15 @@ class LifelongMemory:
         Raises:
             InvalidInputError: no task is running, or an argument is of another type; nothing has changed.
         """
-        action = checked_text("action", action)
+        action, images = checked_text("action", action), images if self.perceiver is None else [*images]
         seen = checked_observation(text, facts, images, pose, time, outcome, trust=trust)
         with self._locks.writing:
             self._check_running("observe")
             where = {"episode": self.episode, "step": self.step + 1, "time": self.time + 1}
             reading = self.reader.read("" if seen.quoted else seen.said)
-            unread = seen.text.splitlines() if seen.quoted else self._unread(seen.said, reading)
+            if self.perceiver is not None and not seen.quoted:
+                seen = self._look(self.perceiver, action, seen, reading, [*images, *images_of(outcome)])
+            unread = seen.text.splitlines() if seen.quoted else self._unread(seen.said, reading) + seen.lines
             if not seen.quoted and self.notes is not None and self.spatial is not None:
                 ends = self.spatial.denied
                 denials = seen.denials(self.reader, reading)
@@ -344,6 +367,20 @@ class LifelongMemory:
             self._record({"op": "step", **where, **event, "events": events})
             receipt = self._receipt(given, status, [f"{text} {reason}" for text, reason in refused])
             return receipt.joined(self._receipt(("spatial",))) if self._reviewed() else receipt
+
+    def _look(
+        self, perceiver: PerceiverLike, action: str, seen: Observation, reading: Reading, images: Sequence[Any]
+    ) -> Observation:
+        """Ask the perceiver, with what is known around the agent."""
+        spatial, near = self.spatial, list[tuple[str, str, str]]()
+        if spatial is not None:
+            names = " ".join(name for fact in self._last_facts for name in (fact[0], fact[2]))
+            near_by = spatial.retrieve(f"{action} {seen.said} {names}")
+            near = [one.fact for one in near_by if one.fact is not None and one.ended is None][:_MAX_KNOWN]
+        self.perception = view = perceiver.perceive(pictures_of(images), seen.said, action, near)
+        self._last_facts = view.facts or self._last_facts
+        over = [fact for fact in view.ended if spatial is not None and spatial.denied(*fact)]
+        return seen.with_perception(view, over, set(reading.facts))
 
     def _unread(self, text: str, reading: Reading) -> list[str]:
         return unread_lines(self.reader, text, reading) if "notes" in self._modules else []

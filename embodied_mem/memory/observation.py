@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from ..errors import InvalidInputError
 from .arguments import checked_real, checked_text, shown
@@ -39,6 +39,42 @@ class Outcome(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class Perception:
+    """The reading of one step's pictures and caption, by a model or by rules.
+
+    Attributes:
+        summary: the step in one sentence; empty if there is none.
+        facts: (subject, relation, object, confidence) to believe; the robot is "agent", a confidence may be None.
+        doubts: likewise, but too unsure to be more than text.
+        ended: (subject, relation, object) of known facts that are over: near what is now held.
+        outcome: how the action ended, as far as can be seen.
+        is_read: whether a model read it all, so that no other has to be asked.
+    """
+
+    summary: str = ""
+    facts: tuple[tuple[str, str, str, float | None], ...] = ()
+    doubts: tuple[tuple[str, str, str, float | None], ...] = ()
+    ended: tuple[tuple[str, str, str], ...] = ()
+    outcome: Status = "unknown"
+    is_read: bool = False
+
+    @property
+    def text(self) -> str:
+        """The summary, then the facts as sentences."""
+        return "\n".join(filter(None, [self.summary, *(_sentence(*fact[:3]) for fact in self.facts)]))
+
+
+class PerceiverLike(Protocol):
+    """Whatever reads pictures and captions; `agents.robot.perceiver.Perceiver` is one."""
+
+    def perceive(
+        self, images: Sequence[Any], caption: str, action: str, context: Sequence[tuple[str, str, str]]
+    ) -> Perception:
+        """Return what the pictures and the caption show."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
 class Observation:
     """One observation.
 
@@ -48,6 +84,7 @@ class Observation:
         view: pose, time and images; empty if none was given.
         failed: None if only the text can say.
         trust: whose word it is.
+        perception: what was read in the images and the text; of nothing without a perceiver.
     """
 
     said: str
@@ -55,6 +92,7 @@ class Observation:
     view: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     failed: bool | None = None
     trust: Trust = "sensor"
+    perception: Perception = Perception()
 
     @property
     def quoted(self) -> bool:
@@ -63,10 +101,11 @@ class Observation:
 
     @property
     def text(self) -> str:
-        """What was said, then the facts as sentences: what the running episode keeps."""
+        """What was said, else the summary, then the facts as sentences: what the running episode keeps."""
+        text = self.said or self.perception.summary
         if not self.facts:
-            return self.said
-        return "\n".join(filter(None, [self.said, *(_sentence(*fact[:3]) for fact in self.facts)]))
+            return text
+        return "\n".join(filter(None, [text, *(_sentence(*fact[:3]) for fact in self.facts)]))
 
     def denials(self, reader: Reader, reading: Reading) -> list[tuple[str, list[Sequence[Any]]]]:
         """(sentence, facts) of each line and each given fact that only says what is not so; `reading` is of `said`."""
@@ -103,6 +142,10 @@ class Observation:
         }
         if self.facts:
             given["spatial"]["given"] = self.facts
+        if self.perception.is_read:
+            given["spatial"]["is_read"] = True
+        if self.perception.is_read and self.perception.summary:
+            given["temporal"]["sentence"] = self.perception.summary
         if failed is not None:
             event["failed"] = given["temporal"]["failed"] = failed
         if self.trust != "sensor":
@@ -112,6 +155,33 @@ class Observation:
         if self.view:
             given["views"] = {"view": self.view}
         return event, given
+
+    def with_perception(self, perception: Perception, past: Iterable[Sequence[str]], again: Any) -> Observation:
+        """Return the observation with what was read in its images.
+
+        Args:
+            perception: what was read.
+            past: those of its ended facts that memory knows.
+            again: facts that are told in the text, and not told twice.
+        """
+        facts = [list(fact) for fact in perception.facts if fact[:3] not in again]
+        facts += [[subject, f"{NOT}{relation}", object_, None] for subject, relation, object_ in past]
+        view = dict(self.view)
+        if "images" in view:
+            names = [name for one, _, other, *_ in (*perception.facts, *perception.doubts) for name in (one, other)]
+            shows = [*view.get("shows", ()), perception.summary, *names]
+            view["shows"] = [text for text in dict.fromkeys(shows) if text]
+        return dataclasses.replace(
+            self, facts=[*self.facts, *facts], view=view, perception=perception,
+            failed=_FAILED[perception.outcome] if self.failed is None else self.failed,
+        )  # fmt: skip
+
+    @property
+    def lines(self) -> list[str]:
+        """What was seen but is no fact: unsure ones, and the summary where nothing else is kept."""
+        view = self.perception
+        doubts = [refusal(*fact, "unsure")[0] for fact in view.doubts]
+        return doubts if self.said or view.facts or not view.summary else [view.summary, *doubts]
 
     def note(self, action: str, lines: list[str]) -> dict[str, Any]:
         """Return what the notes are given of these lines."""
@@ -148,6 +218,11 @@ def checked_outcome(value: Any) -> Outcome:
         expected = f"Outcome of {', '.join(_FAILED)} with a message, one of these words, or None"
         raise InvalidInputError(f"outcome: expected {expected}, got {shown(value)}")
     return Outcome(cast(Status, status), checked_text("outcome: message", message), images)
+
+
+def images_of(outcome: Outcome | Status | None) -> Sequence[Any]:
+    """Return the images that came with a checked outcome."""
+    return outcome[2] if isinstance(outcome, tuple) and len(outcome) > 2 else ()
 
 
 def _items(name: str, value: Any) -> Iterable[Any]:

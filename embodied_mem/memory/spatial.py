@@ -365,6 +365,7 @@ class SpatialMemory(RecordMemory):
         given: Sequence[list[Any]] = (),
         trust: Trust = "sensor",
         vectors: Mapping[str, Any] | None = None,
+        is_read: bool = False,
     ) -> dict[str, Any]:
         """Return the event that `observe` records; nothing changes.
 
@@ -378,13 +379,14 @@ class SpatialMemory(RecordMemory):
             trust: of who says it. What another agent or a document writes is not read for facts: "you open the drawer"
                 may be an order. Facts that they give enter as the module says.
             vectors: name of a thing -> float32[d], what it looks like.
+            is_read: whether a model has read the text, so that the extractor is not asked.
         """
         text, action = checked_text("text", text), checked_text("action", action)
         if checked_trust("trust", trust) in QUOTED:
             text = ""
         reading = self._reader.read(text)
         facts: Iterable[Sequence[str]] = reading.facts
-        if self._extractor is not None and (unread := unread_lines(self._reader, text, reading)):
+        if self._extractor is not None and not is_read and (unread := unread_lines(self._reader, text, reading)):
             extracted = self._extractor(action, "\n".join(unread))
             if not isinstance(extracted, Iterable):
                 raise InvalidInputError(f"extractor's answer: expected a list of facts, got {shown(extracted)}")

@@ -123,6 +123,7 @@ class TemporalMemory(RecordMemory):
         time: int,
         failed: bool | None = None,
         trust: Trust = "sensor",
+        sentence: str | None = None,
     ) -> dict[str, Any]:
         """The event that `observe` records; nothing changes. The summarizer is asked here, never on replay.
 
@@ -131,6 +132,7 @@ class TemporalMemory(RecordMemory):
             episode, step, time: when.
             failed: whether it had no effect, where the world knows; None: as the text says.
             trust: of who says the text; what is trusted little does not tell whether the action had an effect.
+            sentence: the step in one sentence, where a perceiver wrote it; None to ask the step summarizer.
         """
         action, text = checked_text("action", action), checked_text("text", text)
         event = {"op": "observe", "episode": episode, "step": step, "time": time, "action": action, "text": text}
@@ -138,7 +140,9 @@ class TemporalMemory(RecordMemory):
             event["failed"] = checked_flag("failed", failed)
         if trust != "sensor":
             event["trust"] = checked_trust("trust", trust)
-        if self._step_summarizer is not None and trust not in QUOTED and self._is_raw(text):
+        if sentence is not None:
+            event["said"] = checked_text("sentence", sentence)
+        elif self._step_summarizer is not None and trust not in QUOTED and self._is_raw(text):
             said = self._step_summarizer(action, text)
             event["said"] = None if said is None else checked_text("step_summarizer's answer", said)
         if self._summarizer is not None and len(self.entries) >= self.capacity:

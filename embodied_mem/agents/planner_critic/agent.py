@@ -36,6 +36,8 @@ from embodied_mem.memory.recollection import Recollection
 from embodied_mem.registry import load
 
 MAX_SUMMARIES = 32
+FIRST_VIEW = "observe"
+"""Action under which memory keeps what is seen before the first command, where a perceiver looks at it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +196,10 @@ class PlannerCriticAgent(Agent):
         self._query = goal
         self._steps: list[PlanStep] = []
         self._step = PlanStep("")
+        if images and self.memory.perceiver is not None:
+            self._step = PlanStep(FIRST_VIEW)
+            self._take_note(FIRST_VIEW, "")
+            self._working.room = self._working.room or self._working.observation
         return self._decide()
 
     def act(self, observation: str, info: Mapping[str, Any] | None = None) -> str | None:
@@ -231,24 +237,32 @@ class PlannerCriticAgent(Agent):
     # Perception.
 
     def _take_note(self, action: str, observation: str) -> None:
-        working = self._working
+        working, view = self._working, None
         working.observation = observation
         start = time.perf_counter()
-        summary, self._query = self._preprocess(action, observation)
-        working.summaries = [*working.summaries[-MAX_SUMMARIES + 1 :], summary]
+        if self.memory.perceiver is not None:  # it writes the summary, and others read what it saw
+            self._rules.note(self.memory, working, self._step, observation)
+            view = self.memory.perception
+            working.observation = "\n".join(filter(None, [observation, view.text if view else ""]))
         middle = time.perf_counter()
-        self._rules.note(self.memory, working, self._step, observation)
-        self.record.think_s += middle - start
-        self.record.memory_s += time.perf_counter() - middle
+        summary, self._query = self._preprocess(action, working.observation, view.summary if view else "")
+        working.summaries = [*working.summaries[-MAX_SUMMARIES + 1 :], summary]
+        end = time.perf_counter()
+        if self.memory.perceiver is None:
+            self._rules.note(self.memory, working, self._step, observation)
+        self.record.think_s += end - middle
+        self.record.memory_s += middle - start + time.perf_counter() - end
 
-    def _preprocess(self, action: str, observation: str) -> tuple[str, str]:
-        told = self._working.goal, action, observation, self._working.images
+    def _preprocess(self, action: str, observation: str, summary: str = "") -> tuple[str, str]:
+        """Return (summary, query) of a step, without asking for a given summary."""
+        turn = self._working.goal, action, observation, self._working.images
+        if summary:
+            return f"{action}: {summary}", self._preprocessor.query(*turn)
         if not self._threads:
-            return self._preprocessor.summarise(*told), self._preprocessor.query(*told)
+            return self._preprocessor.summarise(*turn), self._preprocessor.query(*turn)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            summary = pool.submit(self._preprocessor.summarise, *told)
-            query = pool.submit(self._preprocessor.query, *told)
-            return summary.result(), query.result()
+            calls = [pool.submit(ask, *turn) for ask in (self._preprocessor.summarise, self._preprocessor.query)]
+            return calls[0].result(), calls[1].result()
 
     # Decision.
 

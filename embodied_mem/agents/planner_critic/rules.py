@@ -24,8 +24,10 @@ from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import Picture
+from embodied_mem.memory.images import Image
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.readers import DEFAULT, Reader
+from embodied_mem.memory.readers.reading import Reading
 
 B = TypeVar("B", bound=Beliefs)
 
@@ -71,10 +73,11 @@ class TextRules:
 
     Args:
         reader: of the texts, that of the memory.
+        keep_images: whether memory keeps the pictures themselves, not only their hashes.
     """
 
-    def __init__(self, reader: Reader = DEFAULT):
-        self._reader = reader
+    def __init__(self, reader: Reader = DEFAULT, *, keep_images: bool = False):
+        self._reader, self._keep_images = reader, keep_images
 
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
@@ -83,16 +86,20 @@ class TextRules:
         return WorkingMemory(goal, observation, (), [], began=memory.time, recent=[observation])
 
     def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
-        if working.failed(self._reader.read(observation).refused):
+        images = [Image(one, keep=True) for one in working.images] if self._keep_images else working.images
+        receipt = memory.observe(step.command, observation, outcome=working.status, images=images)
+        is_seen_to_fail = memory.perceiver is not None and receipt.outcome == "failure"
+        if is_seen_to_fail or working.failed(self._reader.read(observation).refused):
             working.refuse(step.command)
         working.keep(observation)
-        memory.observe(step.command, observation, outcome=working.status, images=working.images)
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:
         """Implement `WorldRules.beliefs`: what the last answers say, and what spatial memory knows of the agent."""
         now = Beliefs(refused=working.refused)
         for text in working.recent:
             now.note(self._reader.read(text))
+        if memory.perception is not None:
+            now.note(Reading(tuple(fact[:3] for fact in memory.perception.facts)))
         if (spatial := memory.spatial) is not None:
             now.at, now.held = spatial.position(), next(iter(spatial.held()), "")
         return now

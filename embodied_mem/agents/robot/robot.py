@@ -41,7 +41,7 @@ class Robot(Protocol):
         ...
 
     def execute(self, skill: str, arguments: Mapping[str, str]) -> Outcome:
-        """Does it, and returns when it is done, has failed, or was cancelled.
+        """Do it, and return once it is over.
 
         Args:
             skill: name of one of `skills`.
@@ -53,5 +53,8 @@ class Robot(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Stops what is being done, from another thread; `execute` then returns soon. Nothing if nothing is done."""
+        """Stop what is being done, so that `execute` returns soon.
+
+        Called from another thread; does nothing if nothing is done.
+        """
         ...

@@ -162,12 +162,12 @@ class Runner:
         done = self._call(lambda: self.robot.execute(call.skill, call.arguments), command)
         tries, outcome = done.tries, done.outcome
         if done.stopped or not (outcome.message or outcome.images):  # it may have been done: it is not done again
-            seen, looked = self._look()
-            tries += looked
-            said = seen.message or NOTHING_SEEN
+            view, looks = self._look()
+            tries += looks
+            text = view.message or NOTHING_SEEN
             if done.stopped:
-                said = f"'{command}' did not end in time and was stopped.\n{said}"
-            outcome = Outcome("unknown" if done.stopped else outcome.status, said, seen.images)
+                text = f"'{command}' did not end in time and was stopped.\n{text}"
+            outcome = Outcome("unknown" if done.stopped else outcome.status, text, view.images)
         return Executed(command, outcome, tries, done.stopped)
 
     def _look(self) -> tuple[Outcome, int]:
@@ -179,7 +179,7 @@ class Runner:
         return Outcome("unknown", ""), self.limits.max_retries
 
     def _call(self, call: Callable[[], Outcome], what: str) -> Executed:
-        """Call the robot in a thread of its own, again after a `RobotError`."""
+        """Call the robot in a thread, again after a `RobotError`."""
         for tries in range(1, self.limits.max_retries + 2):
             result: concurrent.futures.Future[Outcome] = concurrent.futures.Future()
             threading.Thread(target=_into, args=(result, call), daemon=True).start()

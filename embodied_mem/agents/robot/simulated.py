@@ -118,7 +118,7 @@ class SimulatedRobot:
         self.worked: list[bool] = []
 
     def begin(self, task: int, attempt: int = 0) -> None:
-        """Sets up a task of the world; the same task and attempt bring the same luck."""
+        """Set up a task; the same task and attempt bring the same luck."""
         observations, info = self._envs.reset(options={"task_indices": np.array([task])})
         self._rng = np.random.default_rng([self._seed, task, attempt])
         self.goal, self.task_id = info["goal"][0], info["task_id"][0]
@@ -241,7 +241,7 @@ class SimulatedClock:
             self._changed.notify_all()
 
     def wait(self, calls: Sequence[concurrent.futures.Future[Any]], seconds: float) -> None:
-        """As `runner.Clock.wait`: lets the time pass that the robot sleeps, but not more than `seconds`."""
+        """Let the time pass that the robot sleeps, at most `seconds`."""
         for call in calls:
             call.add_done_callback(self._notify)
         with self._changed:

@@ -104,7 +104,7 @@ TASK_COMPLETE = Skill("task_complete", (), "Ends the task: all that it asks for 
 
 
 def read_command(skills: Sequence[Skill], command: str) -> Call | None:
-    """Return the skill that a command asks for, the first that fits; None if there is none."""
+    """Return the first skill that fits a command; None without one."""
     for skill in skills:
         if (arguments := skill.read(command)) is not None:
             return Call(skill.name, arguments)
