@@ -18,16 +18,19 @@ lost episodes are kept only where that is asked for.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import re
 import unicodedata
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -106,6 +109,11 @@ def rationale_for(episode: Episode, reader: Reader = DEFAULT) -> str:
     count = len(episode.steps)
     clauses.append(f"{count} step" if count == 1 else f"{count} steps")
     return "; ".join(clauses)
+
+
+def found_at(episode: Episode, reader: Reader = DEFAULT) -> frozenset[str]:
+    """Return the places where the goal's things were taken."""
+    return frozenset(place for _, what, _, place in relevant_events(episode, reader) if what == "take")
 
 
 def key_actions(episode: Episode, reader: Reader = DEFAULT) -> tuple[str, ...]:
@@ -325,6 +333,20 @@ class Experience:
         return f"{label}: {what}" if self.same_object else f"{label}: {goal}; {what}"
 
 
+def with_numbers(experiences: Iterable[Experience], random: np.random.Generator) -> list[Experience]:
+    """Give experiences that have a line numbers from 1, drawn anew.
+
+    Where the best one is always 1, a model learns to write 1 without reading.
+    """
+    lines = [one for one in experiences if one.brief()]
+    return [dataclasses.replace(one, number=int(n)) for n, one in zip(1 + random.permutation(len(lines)), lines)]
+
+
+def draws(seed: int, goal: str, context: str, exclude: Iterable[str]) -> np.random.Generator:
+    """Make the random numbers of an episode."""
+    return np.random.default_rng((seed, zlib.crc32("\n".join((goal, context, *exclude)).encode())))
+
+
 def _is_by_rules(rationale: str) -> bool:
     """Return whether a reason has the form of `rationale_for`."""
     clauses = rationale.split("; ")
@@ -367,6 +389,12 @@ class _Texts:
             self._index.update(zip(new, range(size, size + len(new))))
         return [self._index[text] for text in texts]
 
+    def fork(self) -> _Texts:
+        """Return a copy that shares its vectors until it grows."""
+        other = copy.copy(self)
+        other._index, other._vectors = dict(self._index), self._vectors[: len(self._index)]
+        return other
+
     def known(self, text: str) -> int:
         """Index of `text`; -1 if it is none of these texts."""
         return self._index.get(text, -1)
@@ -380,8 +408,8 @@ class _Texts:
         return np.asarray(np.einsum("nd,d->n", self._vectors[:size], vector))
 
 
-class MemoryBank:
-    """Successful episodes with their rationales, searched exactly.
+class Experiences:
+    """Episodes with their rationales, searched exactly.
 
     Not thread-safe for writing; concurrent `retrieve` calls are fine while nobody adds.
 
@@ -419,8 +447,8 @@ class MemoryBank:
         self._rooms = _Texts(self.embedder)
         self._objects: dict[str, int] = {}
         self._by_task: dict[str, list[int]] = {}
-        self._columns: list[tuple[int, int, int]] = []
-        self._places: list[frozenset[str]] = []
+        self._columns: list[tuple[int, int, int, int]] = []
+        self.places: list[frozenset[str]] = []
         self._table: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -431,6 +459,15 @@ class MemoryBank:
         """All (episode, rationale) pairs in order of insertion."""
         return list(zip(self._episodes, self._rationales))
 
+    def fork(self) -> Self:
+        """Return an independent copy."""
+        other = copy.copy(self)
+        other._episodes, other._rationales, other._known = [*self._episodes], [*self._rationales], {**self._known}
+        other._goals, other._rooms = self._goals.fork(), self._rooms.fork()
+        other._objects, other._columns, other.places = {**self._objects}, [*self._columns], [*self.places]
+        other._by_task = {key: [*rows] for key, rows in self._by_task.items()}
+        return other
+
     def add(self, episode: Episode, rationale: str | None = None) -> int:
         """Return the index of an episode's record, stored if it is new.
 
@@ -439,8 +476,19 @@ class MemoryBank:
         """
         return self.add_many([episode], [rationale])[0]
 
-    def add_many(self, episodes: Sequence[Episode], rationales: Sequence[str | None] | None = None) -> list[int]:
-        """Return indices of episodes' records; on an error none is stored."""
+    def add_many(
+        self,
+        episodes: Sequence[Episode],
+        rationales: Sequence[str | None] | None = None,
+        places: Sequence[Iterable[str]] | None = None,
+    ) -> list[int]:
+        """Return indices of episodes' records; on an error none is stored.
+
+        Args:
+            episodes: new or known.
+            rationales: of each; None for one by rules.
+            places: of each, as `found_at` has them; None to read the episodes.
+        """
         if not isinstance(episodes, Sequence) or not isinstance(rationales, Sequence | None):
             got = f"{shown(episodes)} and {shown(rationales)}"
             raise InvalidInputError(f"expected lists of episodes and rationales, got {got}")
@@ -461,17 +509,16 @@ class MemoryBank:
         goals = self._goals.indices([episode.goal for episode in episodes])
         rooms = self._rooms.indices([self.reader.room(episode.first_observation) for episode in episodes])
         indices = []
-        for episode, text, goal, room in zip(episodes, texts, goals, rooms):
+        for episode, text, goal, room, where in zip(episodes, texts, goals, rooms, places or itertools.repeat(())):
             index = self._known.get(episode)
             if index is None:
                 index = self._known[episode] = len(self._episodes)
                 self._episodes.append(episode)
                 self._rationales.append(text)
                 kind = self.reader.goal_object(episode.goal)
-                self._columns.append((goal, room, self._objects.setdefault(kind, len(self._objects)) if kind else -1))
-                self._places.append(
-                    frozenset(place for _, what, _, place in relevant_events(episode, self.reader) if what == "take")
-                )
+                about = self._objects.setdefault(kind, len(self._objects)) if kind else -1
+                self._columns.append((goal, room, about, int(not episode.won)))
+                self.places.append(found_at(episode, self.reader) if places is None else frozenset(where))
                 self._by_task.setdefault(self.task_key(episode.task_id), []).append(index)
                 self._table = None
             indices.append(index)
@@ -487,6 +534,7 @@ class MemoryBank:
         distinct: bool = True,
         other_rooms: bool = False,
         other_objects: bool = False,
+        won: bool | None = None,
     ) -> list[Experience]:
         """Return the `k` best experiences for `goal`, best first.
 
@@ -505,6 +553,7 @@ class MemoryBank:
             distinct: prefer other places to more of the same; without effect if `object_weight` is 0.
             other_rooms: leave out experiences of the room that `context` describes.
             other_objects: leave out experiences whose goal is about the same kind of object.
+            won: only those that were won, or lost; None for all.
 
         Raises:
             InvalidInputError: `k` is negative, or `exclude_task_ids` is one text.
@@ -519,7 +568,7 @@ class MemoryBank:
             return []
         if self._table is None:
             self._table = np.array(self._columns, np.int64).T.copy()
-        goals, rooms, objects = self._table
+        goals, rooms, objects, losses = self._table
         same_object = objects == self._objects.get(self.reader.goal_object(goal), -2)
         score = self._goals.similarities(goal)[goals] + self.object_weight * same_object
         room = self.reader.room(context)
@@ -532,6 +581,8 @@ class MemoryBank:
             score[same_object] = -np.inf
         if other_rooms and room:
             score[rooms == self._rooms.known(room)] = -np.inf
+        if won is not None:
+            score[(losses == 0) != won] = -np.inf
         count = min(k, int((score > -np.inf).sum()))
         return [
             Experience(
@@ -556,7 +607,7 @@ class MemoryBank:
         for index in near[np.argsort(-score[near], kind="stable")]:
             if len(first) == count:
                 break
-            places = self._places[index]
+            places = self.places[index]
             if places and places <= known:
                 repeats.append(index)
             else:
@@ -566,6 +617,10 @@ class MemoryBank:
         rest = score.copy()
         rest[near] = -np.inf
         return chosen + list(_best(rest, count - len(chosen)))
+
+
+class MemoryBank(Experiences):
+    """Successful episodes, kept in a file."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all records to one file, compressed if named `.gz`.

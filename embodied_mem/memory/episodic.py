@@ -4,6 +4,8 @@
     episodic.learn(episode, number=3, time=120, place="kitchen 7")
     episodic.retrieve("put a clean apple in fridge.", place="kitchen 7")[0].text
     # "put a clean apple in fridge: won in 9 steps; apple 1 was in fridge 1; cleaned at sinkbasin 1; ..."
+    episodic.live(3, episode)                                # the trajectory itself, for who compiles memory
+    episodic.experiences("put a clean apple in fridge.", k=4, context=first_observation)
 
 The extractor takes outcome, steps, key actions and, for a failure, how far it came. The updater: a repetition adds a
 reference, and takes over the text if it needed fewer steps; the first success deletes the failures at the same goal in
@@ -16,18 +18,20 @@ Source: RoboMemory 3.2.2. Deviation: by rules, what counts as the same is the sa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
-from ..types import Episode
+from ..types import Episode, Step
 from .arguments import checked_number, checked_text
-from .bank import key_actions, rationale_for
+from .bank import Experience, Experiences, found_at, key_actions, rationale_for
 from .chat_writer import SUMMARY, ChatWriter, parse_text
 from .entries import Entry, EntryMemory, Support, check_fields, learning
+from .events import check
 from .readers import Reader
 from .readers.reading import class_of, effects, refusals
 from .record import Record
 from .search import SIMILAR
+from .store import Selector
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
 _MAX_ACTIONS = 24
@@ -55,10 +59,24 @@ _UPDATED = {
 
 
 class EpisodicMemory(EntryMemory):
-    """Task-level memory of one scope."""
+    """Task-level memory of one scope.
+
+    Attributes:
+        trajectories: whole ones, each once; won and lost.
+    """
 
     format_name = "embodied_mem.episodic_memory"
     module = "episodic"
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._empty()
+        self._reasons: dict[int, tuple[str, list[str]]] = {}  # episode -> why, places; until it is lived
+
+    def _empty(self) -> None:
+        self.trajectories = Experiences(reader=self._reader, lost=True)
+        self._numbers: list[list[int]] = []  # of each trajectory: the episodes that went so
+        self._keys: dict[int, str] = {}  # episode -> key of its entry
 
     def propose(
         self,
@@ -69,7 +87,7 @@ class EpisodicMemory(EntryMemory):
         place: str = "",
         outcomes: Mapping[int, bool] | None = None,
     ) -> dict[str, Any]:
-        """The event that `learn` records; nothing changes. The writer is asked here, never on replay."""
+        """Return the event that `learn` records; the writer is asked here, never on replay."""
         episode, number, time, place = learning(episode, number, time, place)
         reader = self._reader
         goal = episode.goal.strip().rstrip(".")
@@ -101,10 +119,40 @@ class EpisodicMemory(EntryMemory):
         changes.append(change)
         if self._writer is not None and "why" in change["data"]:
             changes += self._written(self._writer, episode, change)
-        return {"op": "change", "time": time, "changes": changes}
+        reason = rationale_for(episode, reader) if episode.won else how_far(episode, reader, outcomes)
+        last = {"number": number, "why": reason, "places": sorted(found_at(episode, reader))}
+        return {"op": "change", "time": time, "changes": changes, "lived": last}
+
+    def apply_checked(self, event: Mapping[str, Any]) -> None:
+        super().apply_checked(event)
+        if (last := event.get("lived")) is not None:
+            self._reasons = {last["number"]: (last["why"], last["places"])}
+            keys = (change["key"] for change in event["changes"] if change["do"] != "delete")
+            self._keys[last["number"]] = next(keys, "")
+
+    def live(self, number: int, episode: Episode) -> None:
+        """Keep the trajectory of an episode that was learned from last."""
+        if number in self._reasons:
+            self._put([(number, episode, *self._reasons.pop(number))])
+
+    def _put(self, rows: Sequence[tuple[int, Episode, str, Iterable[str]]]) -> None:
+        if not rows:
+            return
+        numbers, episodes, reasons, places = zip(*rows)
+        for number, index in zip(numbers, self.trajectories.add_many(episodes, reasons, places)):
+            self._numbers += [[] for _ in range(index + 1 - len(self._numbers))]
+            self._numbers[index].append(number)
+
+    def experiences(
+        self, goal: str, k: int, *, context: str = "", exclude_task_ids: Iterable[str] = (), **more: Any
+    ) -> list[tuple[Experience, int, Entry | None]]:
+        """Return the best trajectories, each with its newest episode and its entry."""
+        best = self.trajectories.retrieve(goal, k, context, exclude_task_ids, **more)
+        numbers = [self._numbers[one.index][-1] for one in best]
+        return [(one, number, self.get(self._keys.get(number, ""))) for one, number in zip(best, numbers)]
 
     def _written(self, writer: ChatWriter, episode: Episode, change: dict[str, Any]) -> list[dict[str, Any]]:
-        """Put the writer's words into the change, or into that of another entry that it names; what else changes."""
+        """Put the writer's words into the change; return what else changes."""
         turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, episode.answers)]
         told = f"Task: {episode.goal}\nOutcome: {'won' if episode.won else 'failed'}\n" + "\n".join(turns)
         said = writer.ask(_EXTRACT, told, lambda value: parse_text(value["summary"]), SUMMARY)
@@ -151,8 +199,58 @@ class EpisodicMemory(EntryMemory):
         mixed = bool(entry.data.get("said")) and any(row.episode == episode for row in entry.support)
         return mixed or entry.data.get("origin") == episode
 
+    def _state(self) -> tuple[Any, ...]:
+        (own,) = super()._state()
+        rows = [
+            [numbers, [self._keys.get(number, "") for number in numbers], why, sorted(places), *_row(episode)]
+            for numbers, (episode, why), places in zip(
+                self._numbers, self.trajectories.records, self.trajectories.places
+            )
+        ]
+        return ({**own, "lived": rows} if rows else own,)
+
+    def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
+        rows = [_row_checked(row) for row in state.get("lived", ())]
+        super()._restore(state, parts)
+        self._put([(numbers[0], episode, why, places) for numbers, _, why, places, episode in rows])
+        for index, (numbers, keys, *_) in enumerate(rows):
+            self._numbers[index] = numbers
+            self._keys.update(zip(numbers, keys))
+
+    def fork(self) -> Self:
+        other = super().fork()
+        other.trajectories = self.trajectories.fork()
+        other._numbers, other._keys = [list(one) for one in self._numbers], dict(self._keys)
+        other._reasons = dict(self._reasons)
+        return other
+
+    def remove(self, selector: Selector) -> dict[str, int]:
+        """Remove as `EntryMemory`, and the trajectories of what goes."""
+        of_it = {number for number, key in self._keys.items() if self._is_of(selector, number, key)}
+        counts = super().remove(selector)
+        rows = [
+            ([number for number in numbers if number not in of_it], episode, why, places)
+            for numbers, (episode, why), places in zip(
+                self._numbers, self.trajectories.records, self.trajectories.places
+            )
+            if not selector.everything and not selector.in_text(_said(episode, why))
+        ]
+        rest = [row for row in rows if row[0]]
+        if [row[0] for row in rest] != self._numbers:
+            keys = self._keys
+            self._empty()
+            self._put([(numbers[0], episode, why, places) for numbers, episode, why, places in rest])
+            self._numbers = [numbers for numbers, *_ in rest]
+            self._keys = {number: keys.get(number, "") for numbers in self._numbers for number in numbers}
+        self._reasons = {}
+        return counts
+
+    def _is_of(self, selector: Selector, number: int, key: str) -> bool:
+        entry = None if selector.entry is None else self.get(key)
+        return number == selector.episode or (entry is not None and selector.is_entry(self.module, entry.id))
+
     def retrieve(self, query: str, *, place: str = "", k: int = 3, as_of: int | None = None) -> list[Record]:
-        """The `k` episodes whose goals are most similar, those of the same place before others.
+        """Return the `k` episodes with the most similar goals.
 
         score = 0.75 * cos(query, goal) + 0.25 * [same place]; what is not `SIMILAR` is not found.
         """
@@ -171,6 +269,26 @@ class EpisodicMemory(EntryMemory):
         return items
 
 
+def _row(episode: Episode) -> list[Any]:
+    """Make a row of JSON of a trajectory."""
+    steps = [[step.observation, step.action] for step in episode.steps]
+    return [episode.task_id, episode.goal, steps, episode.won, episode.final_observation]
+
+
+def _row_checked(row: Any) -> tuple[list[int], list[str], str, list[str], Episode]:
+    """Read a row of `_state`. Raises InvalidInputError for another."""
+    numbers, keys, why, places, *rest = row
+    check(tuple[list[int], list[str], str, list[str], str, str, list[tuple[str, str]], bool, str], "state: lived", row)
+    task_id, goal, steps, won, final = rest
+    return numbers, keys, why, places, Episode(task_id, goal, tuple(Step(*step) for step in steps), won, final)
+
+
+def _said(episode: Episode, why: str) -> str:
+    """Join all that a trajectory says."""
+    turns = (text for step in episode.steps for text in (step.observation, step.action))
+    return "\n".join((episode.task_id.replace("_", " "), episode.goal, why, *turns, episode.final_observation))
+
+
 def _actions(episode: Episode, refused: Iterable[bool]) -> Iterable[str]:
     """Return what had an effect."""
     return dict.fromkeys(step.action for step, failed in zip(episode.steps, refused) if not failed)
@@ -185,7 +303,7 @@ def _parse_update(value: Mapping[str, Any], known: set[int]) -> tuple[int | None
 
 
 def how_far(episode: Episode, reader: Reader, outcomes: Mapping[int, bool] | None = None) -> str:
-    """Why an episode failed, as far as its text tells: the goal's object was not seen, not taken, or not placed."""
+    """Say how far a lost episode came: its object was not seen, taken or placed."""
     kind = reader.goal_object(episode.goal)
     texts = [episode.first_observation, *episode.answers]
     readings = [reader.read(text) for text in texts]

@@ -165,12 +165,21 @@ class EntryChange(TypedDict):
     support: NotRequired[list[tuple[int, int | None, str]]]
 
 
+class Lived(TypedDict):
+    """The episode that changes come from: why it ended so, and where its goal's things were taken."""
+
+    number: Count
+    why: str
+    places: list[str]
+
+
 class EntriesEvent(TypedDict):
     """Changes of entries."""
 
     op: Literal["change"]
     time: int
     changes: list[EntryChange]
+    lived: NotRequired[Lived]
 
 
 class BeginBuffer(TypedDict):

@@ -78,6 +78,8 @@ from .observation import (
     refusal,
 )
 from .parallel_calls import ParallelCalls
+from .pool import Pool, retrieve_pool
+from .pool import Reading as PoolReading
 from .profile import UserProfile
 from .readers import EVERYDAY, Reader
 from .readers.reading import Reading, ReadOnce, unread_lines
@@ -525,10 +527,20 @@ class LifelongMemory:
         for name, change in events.items():
             self._own(name).apply_checked(change)
         if op == "end":
+            if self.episodic is not None and self._turns and "episodic" in events:
+                self._own("episodic").live(self.episode, self._running_episode(bool(event.get("won"))))
             self.running, self._turns, self._outcomes = False, [], {}
         self._last_events = frozenset(events)
+        if op != "step" or self._is_news(events):
+            self._changes += 1
         if op != "step" or not events.keys().isdisjoint(("notes", "semantic")):
             self._cache.clear()
+
+    def _is_news(self, events: Mapping[str, Any]) -> bool:
+        """Decide whether the events of a step changed what is known, beyond its times."""
+        if not events.keys() <= {"temporal", "spatial", "views"}:
+            return True
+        return "spatial" in events and any(do != "repeat" for do, _ in getattr(self.spatial, "changed", ()))
 
     def _check_running(self, call: str) -> None:
         if not self.running:
@@ -616,6 +628,8 @@ class LifelongMemory:
             setattr(self, name, modules.get(name))
         self._shared: set[str] = set()  # modules that a fork has, too: whoever changes one takes a copy first
         self._cache: dict[tuple[Any, ...], list[Record]] = {}
+        self._pools: dict[tuple[Any, ...], tuple[int, Pool]] = {}
+        self._changes = 0
         self._last: Recollection | None = None
         self._recent = Recent()
 
@@ -684,6 +698,7 @@ class LifelongMemory:
         other._modules = {}
         for name, module in self._modules.items():
             other._put(name, module if name in self._shared else module.fork())
+        other._pools = {}
         other._cache, other._recent, other._references = dict(self._cache), Recent(), self._references.fork()
         other.review = other._make_review()
         other.task_ids, other._turns = list(self.task_ids), list(self._turns)
@@ -766,6 +781,63 @@ class LifelongMemory:
             self._last = pack(items, budget_tokens, query=query, as_of=asked.as_of, counter=self._counter)
             self._recent.add(self._last)
             return self._last
+
+    def pool(
+        self,
+        goal: str | None = None,
+        observation: str = "",
+        k: int = 8,
+        budget_tokens: int | None = None,
+        *,
+        about: str = "",
+        exclude_task_ids: Iterable[str] = (),
+        **reading: Any,
+    ) -> list[Record]:
+        """Return what all modules know for a step, best first.
+
+        Won and lost episodes with their reasons, where things are, what was said and what was learned; each says in
+        `data["age"]` how many tasks ago it was last so. Asked again before anything changed, it is answered at once.
+
+        Args:
+            goal: None for that of the running task.
+            observation: the newest; where it shows no room, the first one of the running task does.
+            k: at most so many records.
+            budget_tokens: limit of their texts' tokens; None for none.
+            about: what is to be done now, as the Brief State says; its words are asked for, too.
+            exclude_task_ids: tasks that nothing may come from.
+            reading: `form`, `kinds`, `numbered`, `newest_first`, see `pool.Reading`.
+        """
+        wanted = PoolReading(k=k, budget_tokens=budget_tokens, **reading)
+        return list(self.pool_of(goal, observation, wanted, about, exclude_task_ids).records)
+
+    def pool_of(
+        self,
+        goal: str | None,
+        observation: str,
+        reading: PoolReading,
+        about: str = "",
+        exclude_task_ids: Iterable[str] = (),
+        task_key: Callable[[str], str] = str,
+    ) -> Pool:
+        """Return the pool of a step, and what was left out; arguments as for `pool`.
+
+        `task_key` gives what identifies the task behind an id.
+        """
+        goal = self.goal if goal is None else checked_text("goal", goal)
+        room = self.reader.room(checked_text("observation", observation))
+        with self._locks.reading:
+            if not room and self.running and self._turns:
+                observation = self._turns[0][1]
+                room = self.reader.room(observation)
+            exclude = tuple(checked_texts("exclude_task_ids", exclude_task_ids))
+            key = goal, room, reading, about, exclude
+            last = self._pools.get(key)
+            if last is None or last[0] != self._changes:
+                if len(self._pools) >= _MAX_CACHED:
+                    self._pools.clear()
+                more = about, exclude, task_key, self._counter
+                last = self._pools[key] = self._changes, retrieve_pool(self, goal, observation, reading, *more)
+            return last[1]
 
     def _found_by(self, name: str, asked: Question, weight: Callable[[str], float] | None) -> list[Record]:
         """Return what a module finds; one that changes with tasks only is searched once for each query of a task."""
@@ -1121,6 +1193,7 @@ class LifelongMemory:
             self._references = References()
         receipt["references"] = self._references.remove(selector.episode, self._is_there)
         self._cache.clear()
+        self._pools.clear()
         self._recent.clear()
         self._last = None
         left = self._entries()

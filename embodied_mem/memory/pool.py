@@ -1,0 +1,237 @@
+"""The pool: all that a memory knows for a step, as records on one scale, for a compiler to read.
+
+    records = memory.pool("put a clean mug in cabinet.", observation, k=8, budget_tokens=400)
+    records[0].text                  # "here: mug was in desk 1; cleaned at sinkbasin 1; placed in cabinet 1"
+    records[0].data["age"]           # tasks since it was last true
+    records[0].sources, records[0].trust, records[0].score
+
+Trajectories come from the episodic memory, all else from `LifelongMemory.retrieve`, whose scores they share: a
+trajectory's is its score among trajectories as a share of the highest one possible. The last steps are left out, for
+they stand in the Brief State, and so are the entries of the episodic memory, whose trajectories say the same.
+
+Source: MemCompiler 3.1, eq. 1, the pool `M = Retrieve(B, g)`. Deviation: of all memories, not of trajectories alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from ..errors import InvalidInputError
+from .arguments import checked_flag, checked_number, checked_text, checked_texts, shown
+from .bank import Experience, draws, with_numbers
+from .episodic import EpisodicMemory
+from .recollection import Recollection, count_tokens
+from .record import Record, Source
+
+Form = Literal["brief", "rationale", "trajectory"]
+FORMS: tuple[Form, ...] = ("brief", "rationale", "trajectory")
+"""Of a trajectory: one line, as `Experience.brief`; also goal, outcome and actions; every command with its answer."""
+KINDS = ("experience", "failure", "place", "told", "rule")
+"""Won and lost episodes; where things are; what somebody said, and what follows from it; regularities and lessons."""
+_KIND_OF = {"spatial": "place", "notes": "told", "profile": "told", "semantic": "rule"}
+
+
+class LeftOut(NamedTuple):
+    """A record that is not in a pool, and why."""
+
+    record: Record
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """What a compiler reads of a memory.
+
+    Attributes:
+        k: at most so many records.
+        budget_tokens: limit of their texts; None for none.
+        form: of trajectories.
+        kinds: of records, of `KINDS`.
+        numbered: trajectories have numbers, so that guidance can name its source.
+        newest_first: trajectories stand in order of age.
+    """
+
+    k: int = 8
+    budget_tokens: int | None = None
+    form: Form = "brief"
+    kinds: tuple[str, ...] = KINDS
+    numbered: bool = False
+    newest_first: bool = False
+
+    def __post_init__(self) -> None:
+        checked_number("k", self.k, least=0)
+        if self.budget_tokens is not None:
+            checked_number("budget_tokens", self.budget_tokens, least=0)
+        if self.form not in FORMS:
+            raise InvalidInputError(f"form: expected one of {', '.join(FORMS)}, got {shown(self.form)}")
+        if unknown := set(checked_texts("kinds", self.kinds)) - set(KINDS):
+            raise InvalidInputError(f"kinds: expected some of {', '.join(KINDS)}, got {shown(min(unknown))}")
+        checked_flag("numbered", self.numbered), checked_flag("newest_first", self.newest_first)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """The records for a step, best first, and those that were found and left out."""
+
+    records: tuple[Record, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def experiences(self) -> list[Experience]:
+        """The trajectories among them."""
+        return [record.data["experience"] for record in self.records if "experience" in record.data]
+
+
+class Recalls(Protocol):
+    """What a pool is made of: a `LifelongMemory`."""
+
+    goal: str
+    episode: int
+    running: bool
+    task_ids: list[str]
+    episodic: EpisodicMemory | None
+
+    def retrieve(
+        self, query: str | None = None, budget_tokens: int | None = None, *, k: int | None = None
+    ) -> Recollection: ...
+
+
+def retrieve_pool(
+    memory: Recalls,
+    goal: str,
+    observation: str,
+    reading: Reading,
+    about: str = "",
+    exclude_task_ids: Iterable[str] = (),
+    task_key: Callable[[str], str] = str,
+    counter: Callable[[str], int] = count_tokens,
+) -> Pool:
+    """Retrieve the pool of a step; see `LifelongMemory.pool`."""
+    exclude = tuple(checked_texts("exclude_task_ids", exclude_task_ids))
+    goal, about = checked_text("goal", goal), checked_text("about", about)
+    context = checked_text("observation", observation)
+    keys = {task_key(one) for one in exclude}
+    task_ids = exclude if task_key is str else [one for one in memory.task_ids if task_key(one) in keys]
+    records = _trajectories(memory, goal, context, reading, exclude, task_ids)
+    if set(reading.kinds) - {"experience", "failure"}:
+        for query in dict.fromkeys(filter(None, (goal, about))):
+            records += _others(memory, query, reading, keys, task_key)
+    best: dict[str, Record] = {}
+    for record in sorted(records, key=lambda record: -record.score):
+        best.setdefault(record.text, record)
+    return _packed([*best.values()], reading, counter)
+
+
+def _trajectories(
+    memory: Recalls,
+    goal: str,
+    context: str,
+    reading: Reading,
+    exclude: Sequence[str],
+    task_ids: Sequence[str],
+) -> list[Record]:
+    episodic = memory.episodic
+    if episodic is None or not len(episodic.trajectories):
+        return []
+    records = []
+    for kind in KINDS[:2]:
+        if kind not in reading.kinds:
+            continue
+        is_won = kind == "experience"
+        rows = episodic.experiences(goal, reading.k, context=context, exclude_task_ids=task_ids, won=is_won)
+        if reading.newest_first:
+            rows = sorted(rows, key=lambda row: -row[0].index)
+        origins = {one.index: (number, entry) for one, number, entry in rows}
+        some = [one for one, *_ in rows]
+        if reading.numbered and is_won:
+            some = with_numbers(some, draws(0, goal, context, exclude))
+        most = 1 + episodic.trajectories.object_weight + episodic.trajectories.context_weight
+        scores = sorted((min(max(one.score / most, 0.0), 1.0) for one in some), reverse=True)
+        for one, score in zip(some, scores):  # in the order of trajectories, whatever comes between
+            number, entry = origins[one.index]
+            text = text_of(one, reading.form)
+            data = {
+                "goal": one.episode.goal, "won": is_won, "why": one.rationale, "steps": len(one.episode.steps),
+                "age": memory.episode - number + (not memory.running), "experience": one,
+            }  # fmt: skip
+            records.append(
+                Record(
+                    "" if entry is None else f"episodic:{entry.id}", "episodic", kind, text,
+                    place="" if entry is None else entry.data["place"], data=data, sources=(Source(number, None),),
+                    score=score, why="the goal, its thing and the room are compared",
+                )
+            )  # fmt: skip
+    return records
+
+
+def text_of(one: Experience, form: Form) -> str:
+    """Write a trajectory; empty if it has no safe line."""
+    line = one.brief()
+    if not one.episode.won and line:
+        line = f"failed {line}"
+    if form == "brief" or not line:
+        return line
+    episode = one.episode
+    if form == "rationale":
+        return line if not (acts := one.render().partition("\nacts: ")[2]) else f"{line}\nacts: {acts}"
+    room = " ".join(episode.first_observation.partition("Your task is to:")[0].split())
+    lines = [f"past: {' '.join(episode.goal.split()).rstrip('.')}\n{room}"]
+    lines += [f"> {step.action}\n{' '.join(answer.split())}" for step, answer in zip(episode.steps, episode.answers)]
+    return "\n".join(lines)
+
+
+def _others(
+    memory: Recalls, query: str, reading: Reading, exclude: set[str], task_key: Callable[[str], str]
+) -> list[Record]:
+    """Return records of the other modules, each with its kind and age."""
+    records = []
+    for item in memory.retrieve(query, k=None if query == memory.goal else 2 * reading.k).items:
+        kind = _KIND_OF.get(item.module, "")
+        if kind not in reading.kinds:
+            continue
+        episode = item.episode
+        if (
+            episode is not None
+            and 0 <= episode < len(memory.task_ids)
+            and task_key(memory.task_ids[episode]) in exclude
+        ):
+            continue
+        age = None if episode is None else memory.episode - episode + (not memory.running)
+        since = "" if age is None else " now" if age <= 0 else f" {age} tasks ago" if age > 1 else " 1 task ago"
+        who = f" {item.speaker}" if item.speaker else ""
+        line = " ".join(item.text.split())
+        records.append(item._replace(text=f"{kind}{who}{since}: {line}", kind=kind, data={**item.data, "age": age}))
+    return records
+
+
+def _packed(best: Sequence[Record], reading: Reading, counter: Callable[[str], int]) -> Pool:
+    """Take what fits, best first; cut raw trajectories."""
+    records: list[Record] = []
+    rest: list[LeftOut] = []
+    room = reading.budget_tokens
+    for record in best:
+        if not record.text:
+            rest.append(LeftOut(record, "its reason is not one that rules write or a quotation"))
+        elif len(records) == reading.k:
+            rest.append(LeftOut(record, f"{reading.k} records fit better"))
+        elif room is None or (size := counter(record.text)) <= room:
+            records.append(record)
+            room = None if room is None else room - size
+        elif reading.form == "trajectory" and "experience" in record.data and (cut := _cut(record.text, room, counter)):
+            records.append(record._replace(text=cut))
+            room -= counter(cut)
+        else:
+            rest.append(LeftOut(record, f"costs {size} tokens, {room} were left"))
+    return Pool(tuple(records), tuple(rest))
+
+
+def _cut(text: str, room: int, counter: Callable[[str], int]) -> str:
+    """Return the first steps of a trajectory that fit; empty for none."""
+    lines = text.split("\n")
+    low, high = 1, len(lines) // 2  # goal and room, then a command and its answer each
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if counter("\n".join(lines[: 2 * middle])) <= room else (low, middle - 1)
+    return "\n".join(lines[: 2 * low]) if low > 1 else ""
