@@ -33,7 +33,7 @@ _ROOM = r"(?:kitchen|bathroom|bedroom|living room|dining room|hallway|garage|off
 _HAS = re.compile(r" (?:with|that has|has) ")
 _ROOM_NAME = re.compile(rf"(?:an?|the|this) (?:[a-z]+ ){{0,2}}?{_ROOM}")
 _IN_IT = re.compile(r" (on top of|on|in|inside) (?:it|them)\Z")
-_LISTED = re.compile(r"(?:, | )(?:and )?(?=(?:an?|the|some|two|three|four|five) )|, (?:and )?| and ")
+_ITEMS = re.compile(r"(?:, | )(?:and )?(?=(?:an?|the|some|two|three|four|five) )|, (?:and )?| and ")
 _WORDS = """
     vague: look design scheme theme style decor view feel touch plan layout color colour motif setup space area room
     vague: people light lighting scene display background foreground picture photo image day night sun rain shade air
@@ -66,7 +66,7 @@ def _facts_in(sentence: str, reader: Reader) -> Sequence[Fact]:
     things = _IN_IT.sub("", rest[0]) if rest else ""
     if things and (within or _ROOM_NAME.fullmatch(place)) and not _PLACES.search(f"{place} {things} "):
         where = "on" if within and within[1].startswith("on") else "in"
-        clauses = [f"there is {thing} {where} {place}" for thing in _LISTED.split(things) if thing]
+        clauses = [f"there is {thing} {where} {place}" for thing in _ITEMS.split(things) if thing]
     facts: list[Fact] = []
     for clause in clauses:
         reading = reader.read(clause)

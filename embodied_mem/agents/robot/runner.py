@@ -133,20 +133,20 @@ class Runner:
             RobotError: the robot does not answer, not even when it is cancelled, or every retry failed.
         """
         self._stop = concurrent.futures.Future()
-        seen = self._call(self.robot.observe, "observe").outcome
-        told: dict[str, Any] = {"images": seen.images}
-        agent.reset(goal, seen.message, {"task_id": task_id, **told})
+        view = self._call(self.robot.observe, "observe").outcome
+        info: dict[str, Any] = {"images": view.images}
+        agent.reset(goal, view.message, {"task_id": task_id, **info})
         steps: list[Executed] = []
         ended: Ended = "steps"
         untold = ""
         while len(steps) < self.limits.max_steps:
-            command, untold = agent.act(seen.message, told), ""
+            command, untold = agent.act(view.message, info), ""
             if command is None or self._stop.done():
                 ended = "agent" if command is None else "cancelled"
                 break
             steps.append(self._do(command))
-            seen = steps[-1].outcome
-            told, untold = {"status": seen.status, "images": seen.images}, seen.message
+            view = steps[-1].outcome
+            info, untold = {"status": view.status, "images": view.images}, view.message
             if is_done is not None and is_done():
                 ended = "done"
                 break
@@ -157,8 +157,8 @@ class Runner:
     def _do(self, command: str) -> Executed:
         call = read_command(self._skills, command)
         if call is None:
-            known = ", ".join(skill.name for skill in self._skills)
-            return Executed(command, Outcome("failure", f"'{command}' is an unknown skill; there are {known}."), 0)
+            names = ", ".join(skill.name for skill in self._skills)
+            return Executed(command, Outcome("failure", f"'{command}' is an unknown skill; there are {names}."), 0)
         done = self._call(lambda: self.robot.execute(call.skill, call.arguments), command)
         tries, outcome = done.tries, done.outcome
         if done.stopped or not (outcome.message or outcome.images):  # it may have been done: it is not done again
@@ -173,9 +173,9 @@ class Runner:
     def _look(self) -> tuple[Outcome, int]:
         """(what is perceived, calls): asked again while nothing is."""
         for count in range(1, self.limits.max_retries + 1):
-            seen = self._call(self.robot.observe, "observe").outcome
-            if seen.message or seen.images:
-                return seen, count
+            view = self._call(self.robot.observe, "observe").outcome
+            if view.message or view.images:
+                return view, count
         return Outcome("unknown", ""), self.limits.max_retries
 
     def _call(self, call: Callable[[], Outcome], what: str) -> Executed:

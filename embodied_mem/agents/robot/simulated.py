@@ -173,17 +173,17 @@ class SimulatedRobot:
                 self._inject("wrong")
                 arguments = others[int(len(others) * luck[1] / faults.wrong)]
                 command = self._skill[skill].command(arguments)
-        fallen = ""
+        loss = ""
         if works and skill == roles.go and self.held and luck[0] < faults.slip:
             here = [call for call in self._calls(roles.put) if call["thing"] == self.held and call["place"] == self.at]
             if here:
                 self._inject("slip")
                 self._do(self._skill[roles.put].command(here[0]))
-                fallen, self.held = "\nYou are not carrying anything.", ""
+                loss, self.held = "\nYou are not carrying anything.", ""
         self._do(command)
         if works:
             self._remember(skill, arguments)
-            self._text += fallen
+            self._text += loss
         return Outcome("success" if works else "failure", self._text)
 
     def _remember(self, skill: str, arguments: Mapping[str, str]) -> None:
