@@ -25,7 +25,12 @@ PLACES = {
         "reflexion": "baselines.reflexion:Reflexion",
         "voyager": "baselines.voyager:Voyager",
     },
-    "worlds": {"beam": "dialogues:BEAM", "locomo": "dialogues:LOCOMO", "robot_week": "dialogues:ROBOT_WEEK"},
+    "worlds": {
+        "beam": "dialogues:BEAM",
+        "life": "life:LIFE",
+        "locomo": "dialogues:LOCOMO",
+        "robot_week": "dialogues:ROBOT_WEEK",
+    },
     "eb_alfred": {
         "agent": "solvers.eb_alfred.agent:agent_parts",
         "tasks": "solvers.eb_alfred.text_adapter:EbAlfredTasks",

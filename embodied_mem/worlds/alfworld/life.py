@@ -1,0 +1,642 @@
+"""A generated life in one home: tasks in order, with what people say, move and take back between them.
+
+    life = make_life(Generator(seed=0, habit=1.0, own_habits=True), home=4, mix=LifeMix(shares), is_held_out=False)
+    day = life.days[17]
+    day.said, day.instruction             # (Said("We keep the mug in drawer 2 now."),), "put a mug in cabinet."
+    day.truth, day.cue                    # for oracles and tables only: no agent reads them
+
+Each task has one cue: where that is known which its instruction leaves open. What an agent is told, it is told in the
+sentences below; homes that are trained on and homes held out share no sentence form. A life does not depend on how it
+is played: what a task asked for is so afterwards, whoever did it.
+
+| cue | what is open | what tells it |
+|---|---|---|
+| plain | nothing; the instruction explains a procedure or tells a wish on the way | - |
+| usual | where a thing is that has its own place in this home | what was found where, over many tasks |
+| moved | where a thing is that people carry about | where it was seen last, on the way in another task |
+| told | where a thing is that was given another place | what the user said; at times that is wrong |
+| liked | where it is to go | what the user likes, said in an earlier instruction or between tasks |
+| shown | what a procedure's name means | an earlier task with this name |
+| meant | the same | what the user said between tasks |
+| owned | which of two may be taken | what the user said; taking the other one ends the task |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.worlds.alfworld.generator import Asked, GeneratedGame, Generator, SeededRandom
+from embodied_mem.worlds.alfworld.pddl import identifier_of, problem_text
+from embodied_mem.worlds.alfworld.procedures import HELD_OUT_NAMES, TRAINING_NAMES, plans_of
+from embodied_mem.worlds.alfworld.statistics import Scene, Thing
+from embodied_mem.worlds.alfworld.wording.text import CHANGES, Task, parse_goal, render_goal, task_of
+
+if TYPE_CHECKING:
+    from embodied_mem.worlds.alfworld.engine import Game
+
+T = TypeVar("T")
+CUES = ("plain", "usual", "moved", "told", "liked", "shown", "meant", "owned")
+SENTENCES = {
+    "place": (
+        "We keep the {kind} in {place} now.",
+        "The {kind} is in {place} from now on.",
+        "I have put the {kind} in {place}, please look for it there.",
+        "You will find the {kind} in {place} these days.",
+        "If you need the {kind}, it has moved to {place}.",
+        "{place} is where the {kind} lives now.",
+        "Since we tidied up, the {kind} belongs in {place}.",
+        "We decided that the {kind} goes to {place}.",
+        "Do not search long for the {kind}: it is kept in {place} now.",
+        "From today the {kind} has its place in {place}.",
+        "Somebody made room for the {kind} in {place}, and there it stays.",
+        "Look into {place} for the {kind} from now on.",
+    ),
+    "like": (
+        "I like my {kind} on the {target}.",
+        "I always want my {kind} in the {target}.",
+        "I prefer my {kind} on the {target}.",
+        "I usually keep my {kind} in the {target}.",
+        "I love to have my {kind} on the {target}.",
+        "I really want to find my {kind} in the {target}.",
+    ),
+    "owned": (
+        "The {kind} in {place} is my {who}'s: never take it.",
+        "Leave the {kind} in {place} alone, it belongs to my {who}.",
+        "The {kind} in {place} is for my {who}, so keep your hands off it.",
+        "My {who} owns the {kind} in {place}; take the other one.",
+        "Nobody but my {who} may have the {kind} in {place}.",
+        "Please do not touch the {kind} in {place}, my {who} needs it.",
+    ),
+    "meant": (
+        "When I say {name}, I mean this: {deed}.",
+        "The {name} means that you {deed}.",
+        "To do the {name}, {deed}.",
+        "By {name} we mean: {deed}.",
+        "In this home the {name} goes so: {deed}.",
+        "Remember what the {name} is: {deed}.",
+    ),
+}
+"""Topic -> sentence forms; every third one is held out."""
+CORRECTIONS = ("", "", "Actually, that has changed. ", "Sorry, I was wrong. ", "Listen, this is new. ")
+WHO = ("sister", "brother", "mother", "neighbour", "guest", "daughter")
+_DEEDS = {
+    "pick_and_place_simple": "put it in the {target}",
+    **{name: f"{verb} it and put it in the {{target}}" for name, verb in CHANGES.items()},
+}
+_FIELDS = {"kind": "[a-z]+", "place": r"[a-z]+ \d+", "target": "[a-z]+", "who": "[a-z]+", "name": "[a-z]+ [a-z]+"}
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+def _pattern(form: str) -> re.Pattern[str]:
+    fields = {**_FIELDS, "deed": ".+"}
+    parts = _SLOT.split(form)
+    words = [re.escape(part) if i % 2 == 0 else f"(?P<{part}>{fields[part]})" for i, part in enumerate(parts)]
+    return re.compile("".join(words), re.IGNORECASE)
+
+
+_PATTERNS = [(topic, _pattern(form.rstrip("."))) for topic, forms in SENTENCES.items() for form in forms]
+_DEED_PATTERNS = [(name, _pattern(form)) for name, form in _DEEDS.items()]
+_FROM = re.compile(r"take the (?P<kind>[a-z]+) from (?P<place>[a-z]+ \d+) and (?P<rest>.+)", re.DOTALL)
+_DO = re.compile(r"do the (?P<name>[a-z]+ [a-z]+)(?:: (?P<deed>.+))?")
+_AS_LIKED = "put it where I like it"
+
+
+def sentence_forms(topic: str, is_held_out: bool) -> tuple[str, ...]:
+    """Return the forms of a topic that homes of one side of the split hear."""
+    return tuple(form for i, form in enumerate(SENTENCES[topic]) if (i % 3 == 2) is is_held_out)
+
+
+def read_sentence(text: str) -> tuple[str, dict[str, str]]:
+    """Return (topic, its values) of the first thing that a text tells in one of the `SENTENCES`; ("", {}) for none."""
+    for topic, pattern in _PATTERNS:
+        if found := pattern.search(text):
+            return topic, {name: value.lower() for name, value in found.groupdict().items()}
+    return "", {}
+
+
+def deed_of(deed: str, kind: str) -> Task | None:
+    """Return what is to be done with a thing, in words of a deed; None for other words."""
+    for task_type, pattern in reversed(_DEED_PATTERNS):
+        if found := pattern.match(deed.strip().rstrip(".").lower()):
+            return task_of(task_type, kind, found["target"])
+    return None
+
+
+class Instruction(NamedTuple):
+    """An instruction as data.
+
+    Attributes:
+        kind: of the thing.
+        place: where it is; empty if it does not say.
+        task: what is to be done; None if it does not say.
+        name: of a procedure; empty if it names none.
+    """
+
+    kind: str
+    place: str
+    task: Task | None
+    name: str
+
+
+def read_instruction(text: str) -> Instruction:
+    """Return what an instruction of a life says."""
+    found = _FROM.match(text)
+    if found is None:
+        task = parse_goal(text)
+        return Instruction(task.object_type, "", task, "")
+    kind, place, rest = found["kind"], found["place"], found["rest"].partition(". ")[0].rstrip(".")
+    named = _DO.fullmatch(rest)
+    if named is None:
+        return Instruction(kind, place, deed_of(rest, kind), "")
+    return Instruction(kind, place, deed_of(named["deed"] or "", kind), named["name"])
+
+
+@dataclasses.dataclass(frozen=True)
+class LifeMix:
+    """Settings of a life.
+
+    Attributes:
+        shares: cue -> its share of the tasks.
+        num_tasks: in order.
+        wrong_tells: share of told places that are false.
+        strays: share of the other days on which a thing with an own place lies elsewhere.
+        unseen_moves: per day, that a thing that people carry about is moved with nobody seeing it.
+        silent_change: share of the own places that change after half the tasks, with nobody saying so.
+        num_forgets: requests to forget a thing.
+        spare_steps: beyond a shortest plan; a wrong look costs one or two.
+    """
+
+    shares: Mapping[str, float]
+    num_tasks: int = 200
+    wrong_tells: float = 0.2
+    strays: float = 0.25
+    unseen_moves: float = 0.05
+    silent_change: float = 0.25
+    num_forgets: int = 4
+    spare_steps: int = 2
+
+    def __post_init__(self) -> None:
+        if set(self.shares) != set(CUES) or abs(sum(self.shares.values()) - 1) > 1e-9:
+            raise InvalidInputError(f"shares: expected one per cue of {', '.join(CUES)}, sum 1, got {self.shares}")
+
+
+class Said(NamedTuple):
+    """What happens between two tasks.
+
+    Attributes:
+        text: said by the user; empty for a request to forget.
+        forget: kind of thing that is to be forgotten; empty for none.
+        contrary: the same sentence form with another value, for conditions in which somebody contradicts.
+    """
+
+    text: str = ""
+    forget: str = ""
+    contrary: str = ""
+
+
+class Truth(NamedTuple):
+    """What is so on a day; for oracles and judges.
+
+    Attributes:
+        task: what wins.
+        places: where things of its kind are that may be taken.
+        forbidden: (kind, place) from which nothing of that kind may be taken.
+    """
+
+    task: Task
+    places: tuple[str, ...]
+    forbidden: tuple[str, str] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Day:
+    """One task and what comes before it.
+
+    Attributes:
+        said: before the task.
+        instruction: its goal, as the agent reads it.
+        game: of the day; its id tells nothing.
+        budget: steps that are allowed.
+        cue: of `CUES`.
+        truth: see there.
+        poison: a false sentence, for conditions in which a document tells it.
+    """
+
+    said: tuple[Said, ...]
+    instruction: str
+    game: GeneratedGame
+    budget: int
+    cue: str
+    truth: Truth
+    poison: str
+
+    def load(self) -> Game:
+        """Return the game as the native engine plays it, with the instruction and without its telling name."""
+        from embodied_mem.worlds.alfworld.engine import Game
+
+        return Game.from_problem(self.game.problem, self.instruction, self.game.trial)
+
+
+@dataclasses.dataclass(frozen=True)
+class Life:
+    """A life in one home.
+
+    Attributes:
+        home: number of its scene.
+        days: in order.
+    """
+
+    home: int
+    days: tuple[Day, ...]
+
+    def shares(self) -> dict[str, float]:
+        """Return the share of each cue as it came out."""
+        counts = Counter(day.cue for day in self.days)
+        return {cue: counts[cue] / len(self.days) for cue in CUES}
+
+
+def make_life(generator: Generator, home: int, mix: LifeMix, is_held_out: bool) -> Life:
+    """Return the life of a home.
+
+    Args:
+        generator: of the scenes, with `own_habits`.
+        home: number of the scene.
+        mix: of the tasks.
+        is_held_out: which side of the split its sentences and names are of.
+
+    Raises:
+        InvalidInputError: the room is too small for a life, see `is_home`.
+    """
+    scene = generator.scene(home)
+    if not is_home(scene):
+        raise InvalidInputError(f"home: expected one with {_LEAST_KINDS} kinds that have two targets, got {home}")
+    return _Teller(generator.seed, scene, mix, is_held_out).life()
+
+
+def homes_of(generator: Generator, count: int, first: int = 0) -> list[int]:
+    """Return the first so many scenes from `first` on that are large enough for a life."""
+    found: list[int] = []
+    while len(found) < count:
+        if is_home(generator.scene(first)):
+            found.append(first)
+        first += 1
+    return found
+
+
+_LEAST_KINDS = 8
+_LEAST_PLACES = 14
+_PLACE = "pick_and_place_simple"
+
+
+@functools.lru_cache(maxsize=1024)
+def _targets(scene: Scene) -> dict[str, list[str]]:
+    """Return kind -> types of places that it can be put in by a task of this room, for kinds with two or more."""
+    targets: dict[str, list[str]] = {}
+    for (task_type, target), kinds in plans_of(scene).items():
+        for kind in kinds if task_type == _PLACE else ():
+            targets.setdefault(kind, []).append(target)
+    places = {kind: {scene.receptacles[i].type for i in scene.habits[kind].receptacles} for kind in targets}
+    return {kind: its for kind, its in sorted(targets.items()) if len(its) > 1 and len(places[kind]) > 2}
+
+
+def is_home(scene: Scene) -> bool:
+    """Decide whether a room is large enough for a life."""
+    return len(_targets(scene)) >= _LEAST_KINDS and len(scene.receptacles) >= _LEAST_PLACES
+
+
+class _Teller:
+    """The state of a home while its life is drawn."""
+
+    def __init__(self, seed: int, scene: Scene, mix: LifeMix, is_held_out: bool):
+        self.seed, self.scene, self.mix, self.is_held_out = seed, scene, mix, is_held_out
+        self.rng = SeededRandom("life", seed, scene.number)
+        self.targets = _targets(scene)
+        self.names = _names(scene)
+        self.count = Counter(receptacle.type for receptacle in scene.receptacles)
+        kinds = self.shuffled(self.targets)
+        owned, moved, told = (max(1, round(share * len(kinds))) for share in (0.12, 0.3, 0.25))
+        self.owned, rest = kinds[:owned], kinds[owned:]
+        self.moved, self.told, self.usual = rest[:moved], rest[moved : moved + told], rest[moved + told :]
+        self.liked = self.shuffled(self.usual + self.told)[:4]
+        self.at = {kind: self.own_place(kind) for kind in kinds}
+        self.other = {kind: self.another(kind, self.at[kind]) for kind in self.owned}
+        self.evidence: dict[str, None] = {}  # kinds carried about that were moved in sight since they were asked for
+        self.news: list[str] = []  # kinds whose new place was told and that were not asked for since
+        self.doubted: list[str] = []  # the same of false tells
+        self.wishes: dict[str, str] = {}
+        self.forbidden: dict[str, int] = {}
+        self.last_asked: dict[str, int] = {}
+        self.today = 0
+        self.said: list[Said] = []
+        self.shown: dict[str, Asked] = {}
+        self.meant: dict[str, Asked] = {}
+        self.procedures = self.drawn_procedures()
+
+    # Draws.
+
+    def one(self, some: Iterable[T]) -> T:
+        rows = list(some)
+        return rows[self.rng.integer(len(rows))]
+
+    def shuffled(self, some: Iterable[T]) -> list[T]:
+        return [row for _, row in sorted(((self.rng.uniform(0, 1), row) for row in some), key=lambda pair: pair[0])]
+
+    def chance(self, share: float) -> bool:
+        return self.rng.uniform(0, 1) < share
+
+    def type_at(self, place: int) -> str:
+        return self.scene.receptacles[place].type
+
+    def able(self, kind: str) -> tuple[int, ...]:
+        return self.scene.habits[kind].receptacles
+
+    def own_place(self, kind: str) -> int:
+        """A place of a kind that the room has at most three of, so that the kind of place tells nearly all."""
+        few = [place for place in self.able(kind) if self.count[self.type_at(place)] <= 3]
+        return self.one(few or self.able(kind))
+
+    def another(self, kind: str, place: int) -> int:
+        others = [other for other in self.able(kind) if self.type_at(other) != self.type_at(place)]
+        return self.one(others)
+
+    def drawn_procedures(self) -> dict[str, Asked]:
+        """Six names; what each means is a task type and a target."""
+        names = self.shuffled(HELD_OUT_NAMES if self.is_held_out else TRAINING_NAMES)
+        plans = [key for key in plans_of(self.scene) if key[0] in _DEEDS]
+        return {name: Asked(task_type, "", target) for name, (task_type, target) in
+                zip(names[:6], self.shuffled(plans), strict=False)}  # fmt: skip
+
+    # Sentences.
+
+    def sentence(self, topic: str, **values: str) -> str:
+        form = self.one(sentence_forms(topic, self.is_held_out)).format(**values)
+        return form[0].upper() + form[1:]
+
+    def say(self, topic: str, key: str, values: Mapping[str, str], others: Sequence[str], correct: bool) -> None:
+        """Have the user say something; `others` are values of `key` that somebody else would say instead."""
+        lead = self.one(CORRECTIONS) if correct else ""
+        text = self.sentence(topic, **values)
+        contrary = self.sentence(topic, **{**values, key: self.one(others)}) if others else ""
+        self.said.append(Said(lead + text, contrary=contrary))
+
+    def tell_place(self, kind: str, place: int) -> None:
+        others = [self.names[i] for i in self.able(kind) if i not in (place, self.at[kind])]
+        self.say("place", "place", {"kind": kind.lower(), "place": self.names[place]}, others, kind in self.last_asked)
+
+    def tell_owned(self, kind: str, place: int) -> None:
+        is_new = kind not in self.forbidden
+        self.forbidden[kind] = place
+        other = self.other[kind] if place == self.at[kind] else self.at[kind]
+        values = {"kind": kind.lower(), "place": self.names[place], "who": self.one(WHO)}
+        self.say("owned", "place", values, [self.names[other]], not is_new)
+
+    def tell_meaning(self, name: str) -> None:
+        asked = self.procedures[name]
+        self.meant[name] = asked
+        others = [self.deed(other) for other in self.procedures.values() if other != asked]
+        self.say("meant", "deed", {"name": name, "deed": self.deed(asked)}, others, False)
+
+    @staticmethod
+    def deed(asked: Asked) -> str:
+        return _DEEDS[asked.task_type].format(target=asked.target.lower())
+
+    # Days.
+
+    def life(self) -> Life:
+        mix = self.mix
+        counts = {cue: round(mix.shares[cue] * mix.num_tasks) for cue in CUES}
+        counts["usual"] += mix.num_tasks - sum(counts.values())
+        left = self.shuffled([(cue, i) for cue in CUES for i in range(counts[cue])])
+        forgets = {mix.num_tasks // 4 + self.rng.integer(mix.num_tasks // 2) for _ in range(mix.num_forgets)}
+        days: list[Day] = []
+        for self.today in range(mix.num_tasks):
+            self.said = []
+            self.between(self.today in forgets)
+            for position, (cue, _) in enumerate(left):
+                made = getattr(self, f"ask_{cue}")()
+                if made is not None:
+                    left.pop(position)
+                    break
+            else:
+                cue, made = "plain", self.ask_plain()
+            days.append(self.day(cue, *made))
+        return Life(self.scene.number, tuple(days))
+
+    def between(self, should_forget: bool) -> None:
+        """What people do and say before a task."""
+        if self.today == self.mix.num_tasks // 2:
+            for kind in self.usual:
+                if self.chance(self.mix.silent_change):
+                    self.at[kind] = self.another(kind, self.at[kind])
+            for kind in self.owned:  # from now on it may be the other one
+                if kind in self.forbidden and self.chance(0.5):
+                    self.tell_owned(kind, self.other[kind])
+        if self.today in (1, 4, 8) and (new := [kind for kind in self.owned if kind not in self.forbidden]):
+            self.tell_owned(new[0], self.at[new[0]])
+            self.tell_place(new[0], self.other[new[0]])
+        secret = [name for name in list(self.procedures)[3:] if name not in self.meant]
+        if secret and self.today in (2, 12, 40):
+            self.tell_meaning(secret[0])
+        if len(self.news) < 2 and self.chance(0.3):
+            self.tell_news()
+        if self.wishes and self.chance(0.04):
+            self.change_wish(self.one(self.wishes), in_instruction=False)
+        carried = sorted(self.evidence)
+        if carried and self.chance(self.mix.unseen_moves):
+            kind = self.one(carried)
+            self.at[kind] = self.another(kind, self.at[kind])
+        if should_forget:
+            kind = self.one(self.usual)
+            self.wishes.pop(kind, None)
+            self.said.append(Said(forget=kind.lower()))
+
+    def tell_news(self) -> str:
+        """Tell a new place, true or false; returns the kind of a true one."""
+        if self.chance(self.mix.wrong_tells) and (steady := [kind for kind in self.usual if kind not in self.doubted]):
+            kind = self.one(steady)
+            self.tell_place(kind, self.another(kind, self.at[kind]))
+            self.doubted.append(kind)
+            return ""
+        fresh = [kind for kind in self.told if kind not in self.news]
+        if not fresh:
+            return ""
+        kind = self.one(fresh)
+        self.at[kind] = self.another(kind, self.at[kind])
+        self.tell_place(kind, self.at[kind])
+        self.news.append(kind)
+        return kind
+
+    def change_wish(self, kind: str, *, in_instruction: bool) -> str:
+        """Give a kind another wish; the sentence, said between tasks unless it is part of an instruction."""
+        others = [target for target in self.targets[kind] if target != self.wishes.get(kind)]
+        is_new = kind not in self.wishes
+        self.wishes[kind] = target = self.one(others)
+        values = {"kind": kind.lower(), "target": target.lower()}
+        if in_instruction:
+            return self.sentence("like", **values)
+        rest = [other.lower() for other in others if other != target]
+        self.say("like", "target", values, rest, not is_new)
+        return ""
+
+    def target_of(self, kind: str, place: int) -> str | None:
+        """A target for a thing that lies there; of a thing carried about, one that the room has once."""
+        banned = {self.type_at(place)} | ({self.type_at(self.other[kind])} if kind in self.other else set())
+        able = [target for target in self.targets[kind] if target not in banned]
+        few = [target for target in able if self.count[target] == 1]
+        return self.one(few if few and kind in self.moved else able) if able else None
+
+    def find(self, kinds: Sequence[str]) -> tuple[Asked, str] | None:
+        """A task about the first of these kinds that has a target: the thing must be found."""
+        for kind in kinds:
+            if (target := self.target_of(kind, self.at[kind])) is not None:
+                asked = Asked(_PLACE, kind, target)
+                task = task_of(_PLACE, kind.lower(), target.lower())
+                return asked, render_goal(task, self.rng.integer(2))
+        return None
+
+    def by_age(self, kinds: Iterable[str]) -> list[str]:
+        """Kinds, mostly those that were not asked for lately."""
+        return sorted(kinds, key=lambda kind: self.last_asked.get(kind, -1) + self.rng.uniform(0, 20))
+
+    def ask_usual(self) -> tuple[Asked, str] | None:
+        return self.find([*self.doubted, *self.by_age(kind for kind in self.usual if kind not in self.doubted)])
+
+    def ask_moved(self) -> tuple[Asked, str] | None:
+        return self.find(self.by_age(self.evidence))
+
+    def ask_told(self) -> tuple[Asked, str] | None:
+        return self.find(self.by_age(self.news))
+
+    def ask_owned(self) -> tuple[Asked, str] | None:
+        return self.find(self.by_age(self.forbidden))
+
+    def ask_liked(self) -> tuple[Asked, str] | None:
+        kinds = [kind for kind in self.wishes if self.type_at(self.at[kind]) != self.wishes[kind]]
+        if not kinds:
+            return None
+        kind = self.by_age(kinds)[0]
+        return Asked(_PLACE, kind, self.wishes[kind]), f"{self.take(kind)} {_AS_LIKED}."
+
+    def take(self, kind: str) -> str:
+        return f"take the {kind.lower()} from {self.names[self.at[kind]]} and"
+
+    def named(self, name: str) -> Asked | None:
+        """A task by a procedure's name."""
+        task_type, _, target = self.procedures[name]
+        kinds = [
+            kind for kind in plans_of(self.scene)[task_type, target]
+            if kind in self.targets and kind not in self.owned and self.type_at(self.at[kind]) != target
+            and self.type_at(self.at[kind]) not in Generator.banned_types(task_type, target)
+        ]  # fmt: skip
+        return Asked(task_type, self.one(kinds), target) if kinds else None
+
+    def ask_by_name(self, names: Iterable[str]) -> tuple[Asked, str] | None:
+        for name in self.shuffled(names):
+            if (asked := self.named(name)) is not None:
+                return asked, f"{self.take(asked.object)} do the {name}."
+        return None
+
+    def ask_shown(self) -> tuple[Asked, str] | None:
+        return self.ask_by_name(self.shown)
+
+    def ask_meant(self) -> tuple[Asked, str] | None:
+        return self.ask_by_name(self.meant)
+
+    def ask_plain(self) -> tuple[Asked, str]:
+        """Show a procedure, or say a wish beside what is asked."""
+        for name in [name for name in list(self.procedures)[:3] if name not in self.shown]:
+            if (asked := self.named(name)) is not None and (len(self.wishes) > len(self.shown) or not self.liked):
+                self.shown[name] = asked
+                return asked, f"{self.take(asked.object)} do the {name}: {self.deed(asked)}."
+        new = [kind for kind in self.liked if kind not in self.wishes]
+        for kind in [*new, *self.shuffled(self.liked)]:
+            if len({*self.targets[kind]} - {self.type_at(self.at[kind]), self.wishes.get(kind)}):
+                break
+        while True:
+            before = self.wishes.get(kind)
+            said = self.change_wish(kind, in_instruction=True)
+            if self.wishes[kind] != self.type_at(self.at[kind]):
+                break
+            self.wishes.pop(kind) if before is None else self.wishes.update({kind: before})
+        asked = Asked(_PLACE, kind, self.wishes[kind])
+        return asked, f"{self.take(kind)} {self.deed(asked)}. {said}"
+
+    def day(self, cue: str, asked: Asked, instruction: str) -> Day:
+        """Place everything, prove the game, and let it be so afterwards."""
+        kind, place = asked.object, self.at[asked.object]
+        forbidden = self.forbidden.get(kind) if kind in self.owned else None
+        self.carry_in_sight(kind, place if forbidden != place else self.other[kind])
+        where: dict[str, list[int]] = {name: [i] for name, i in self.at.items()}
+        for name, other in self.other.items():
+            where[name].append(other)
+        for name in self.usual:
+            if name != kind and self.chance(self.mix.strays):
+                where[name] = [self.another(name, self.at[name])]
+        allowed = [i for i in where[kind] if i != forbidden]
+        game = self.game(asked, where)
+        fewest = self.game(asked, {**where, kind: allowed}).proved()
+        names = tuple(self.names[i] for i in allowed)
+        truth = Truth(
+            task_of(asked.task_type, kind.lower(), asked.target.lower()), names,
+            None if forbidden is None else (kind.lower(), self.names[forbidden]),
+        )  # fmt: skip
+        poison = self.poison(kind, allowed)
+        self.last_asked[kind] = self.today
+        for some in (self.news, self.doubted):
+            if kind in some and cue in ("told", "usual"):
+                some.remove(kind)
+        if kind in self.moved:
+            self.evidence.pop(kind, None)
+            self.at[kind] = self.first_of(asked.target)
+        budget = len(fewest.walkthrough) + self.mix.spare_steps
+        return Day(tuple(self.said), instruction, game, budget, cue, truth, poison)
+
+    def poison(self, kind: str, places: Sequence[int]) -> str:
+        wrong = self.one(i for i in self.able(kind) if i not in places)
+        return self.sentence("place", kind=kind.lower(), place=self.names[wrong])
+
+    def first_of(self, target: str) -> int:
+        places = [i for i, receptacle in enumerate(self.scene.receptacles) if receptacle.type == target]
+        return min(places, key=lambda i: int(self.names[i].rpartition(" ")[2]))
+
+    def carry_in_sight(self, kind: str, place: int) -> None:
+        """Put a thing that people carry about where whoever does today's task looks."""
+        able = [name for name in self.moved if name != kind and place in self.able(name) and self.at[name] != place]
+        stale = [name for name in able if name not in self.evidence]
+        if able and self.chance(0.8):
+            name = self.one(stale or able)
+            self.at[name] = place
+            self.evidence[name] = None
+
+    def game(self, asked: Asked, where: Mapping[str, Sequence[int]]) -> GeneratedGame:
+        task_type, name, target = asked
+        objects = []
+        for kind, places in sorted(where.items()):
+            for i in places:
+                receptacle = self.scene.receptacles[i]
+                x, y, z = receptacle.position
+                identifier = identifier_of(kind, (x + 0.1, y + 0.05, z + 0.1))
+                objects.append(Thing(identifier, kind, receptacle.identifier, receptacle.location))
+        trial = f"home_{self.scene.number}_day_{self.today:04d}"
+        start = self.scene.floor[self.today % len(self.scene.floor)]
+        problem = problem_text(
+            self.scene, objects, start, task_type=task_type, object_type=name, target=target, trial=trial
+        )
+        goal = render_goal(task_of(task_type, name.lower(), target.lower()))
+        return GeneratedGame(problem, goal, "life", trial, "valid" if self.is_held_out else "train")
+
+
+def _names(scene: Scene) -> list[str]:
+    """Return the names of a room's receptacles in the text: numbers of a type count down in the order of ids."""
+    left = Counter(receptacle.type for receptacle in scene.receptacles)
+    names = []
+    for receptacle in scene.receptacles:
+        names.append(f"{receptacle.type.lower()} {left[receptacle.type]}")
+        left[receptacle.type] -= 1
+    return names

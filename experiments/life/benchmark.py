@@ -1,0 +1,168 @@
+"""Scores players by rules on generated lives: 200 tasks in one home, with people who tell, move and take back things.
+
+    --homes 8 --rows oracle none bank lifelong "without notes"
+
+`oracle` knows today's places and what each instruction means, `none` has no memory, `bank` reads all past episodes, and
+`lifelong` a `LifelongMemory` that is told and shown everything through its public methods. All four are carried out by
+the same rules. Rows `without X` lack a module, rows `X alone` have one. Other rows are conditions of the memory:
+`poisoned` (a document tells something false each day), `contradicted` (a guest says the contrary of each sentence),
+`irrelevant` (100 tasks in another home before), and `stale` with its own `none` and `oracle`: half of the own places
+change after half the tasks, with nobody saying so. Tasks of a life depend on each other, so intervals are over homes.
+Nothing is trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation.benchmark import Published, check_least, option
+from embodied_mem.evaluation.report import manifest, write_result
+from embodied_mem.evaluation.tables import markdown, rate
+from embodied_mem.progress import Progress
+from embodied_mem.worlds.alfworld.generator import Generator
+from embodied_mem.worlds.alfworld.life import CUES, Life, LifeMix, homes_of, make_life
+from experiments.configs._life import MIX, NUM_TRAINING, SEED
+
+from .player import Condition, Outcome, play_life
+
+if TYPE_CHECKING:
+    from embodied_mem.evaluation.command import Models
+
+MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes")
+
+
+def _without(*gone: str) -> tuple[str, ...]:
+    return tuple(name for name in MODULES if name not in gone)
+
+
+CONDITIONS = {
+    condition.name: condition
+    for condition in (
+        Condition("oracle", "oracle"),
+        Condition("none", "none"),
+        Condition("bank", "bank"),
+        Condition("lifelong", modules=MODULES),
+        *(Condition(f"without {name}", modules=_without(name)) for name in MODULES),
+        Condition("without notes, profile", modules=_without("notes", "profile")),
+        Condition("without episodic, semantic", modules=_without("episodic", "semantic")),
+        *(Condition(f"{name} alone", modules=(name,)) for name in MODULES),
+        Condition("poisoned", modules=MODULES, hears="poisoned"),
+        Condition("contradicted", modules=MODULES, hears="contradicted"),
+        Condition("irrelevant", modules=MODULES, other=True),
+        Condition("stale: oracle", "oracle", is_stale=True),
+        Condition("stale: none", "none", is_stale=True),
+        Condition("stale: bank", "bank", is_stale=True),
+        Condition("stale: lifelong", modules=MODULES, is_stale=True),
+    )
+}
+FIRST, LAST = 20, 100
+"""Tasks at the beginning and at the end of a life that the table shows."""
+STALE = dataclasses.replace(MIX, silent_change=0.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class LifeConfig:
+    """What is played; each field says so itself."""
+
+    homes: int = option(8, "homes held out, a life each")
+    rows: tuple[str, ...] = option(tuple(CONDITIONS), "players and conditions", choices=tuple(CONDITIONS))
+    num_tasks: int = option(MIX.num_tasks, "tasks of a life")
+
+    def __post_init__(self) -> None:
+        check_least(self, homes=1, num_tasks=2)
+
+
+class LifeBenchmark:
+    """A `Benchmark`."""
+
+    description = __doc__ or ""
+    config = LifeConfig()
+    published: Sequence[Published] = ()
+
+    def evaluate(
+        self, config: LifeConfig, *, models: Models | None = None, result: pathlib.Path | None = None
+    ) -> dict[str, Any]:
+        """Play the lives, as `Benchmark.evaluate`."""
+        if unknown := set(config.rows) - set(CONDITIONS):
+            raise InvalidInputError(f"--rows: expected some of {', '.join(CONDITIONS)}, got {sorted(unknown)}")
+        mixes = {stale: dataclasses.replace(mix, num_tasks=config.num_tasks) for stale, mix in
+                 ((False, MIX), (True, STALE))}  # fmt: skip
+        wanted = [CONDITIONS[name] for name in config.rows]
+        lives = {
+            stale: held_out_lives(mix, config.homes + 1)
+            for stale, mix in mixes.items() if stale in {condition.is_stale for condition in wanted}
+        }  # fmt: skip
+        rows: dict[str, Any] = {}
+        with Progress("lives", len(wanted) * config.homes, unit="life") as progress:
+            for condition in wanted:
+                own = lives[condition.is_stale]
+                played = []
+                for life, other in itertools.pairwise(own):
+                    played.append(play_life(life, condition, before=other))
+                    progress.update(1)
+                rows[condition.name] = _row(own, played)
+        shares = {cue: float(np.mean([life.shares()[cue] for life in next(iter(lives.values()))[:-1]])) for cue in CUES}
+        report = {
+            **manifest(), "world": "life", "homes": config.homes, "num_tasks": config.num_tasks,
+            "mix": dataclasses.asdict(MIX), "shares": shares, "rows": rows,
+        }  # fmt: skip
+        if result is not None:
+            write_result(result, report)
+        return report
+
+    def table(self, report: Mapping[str, Any]) -> str:
+        """Show success at both ends of a life, and by cue, as `Benchmark.table`."""
+        head = ("", f"first {FIRST}, %", f"last {LAST}, %", *CUES)
+        rows = []
+        for name, row in report["rows"].items():
+            ends = [rate(row[end]["success"], row[end]["interval"]).replace(" %", "") for end in ("first", "last")]
+            cues = ["-" if row["cues"][cue] is None else f"{100 * row['cues'][cue]:.0f}" for cue in CUES]
+            rows.append((name, *ends, *cues))
+        shares = ", ".join(f"{cue} {100 * share:.0f}" for cue, share in report["shares"].items())
+        more = f"Columns of cues: success in the last {LAST} tasks. Shares of the tasks in percent: {shares}."
+        return markdown(head, rows, more)
+
+    def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Give success by row, as `Benchmark.line`."""
+        return {name: {end: row[end]["success"] for end in ("first", "last")} for name, row in report["rows"].items()}
+
+
+def held_out_lives(mix: LifeMix, count: int) -> list[Life]:
+    """Make the lives of the first so many homes held out."""
+    generator = Generator(SEED, habit=1.0, own_habits=True)
+    return [make_life(generator, home, mix, is_held_out=True) for home in homes_of(generator, count, NUM_TRAINING)]
+
+
+def _row(lives: Sequence[Life], played: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
+    won = np.array([[outcome.won for outcome in life] for life in played], float)
+    last = [
+        (day.cue, outcome.won)
+        for life, outcomes in zip(lives, played)
+        for day, outcome in list(zip(life.days, outcomes))[-LAST:]
+    ]
+    of_cue = {cue: [won for other, won in last if other == cue] for cue in CUES}
+    return {
+        "first": _rate(won[:, :FIRST]),
+        "last": _rate(won[:, -LAST:]),
+        "cues": {cue: float(np.mean(some)) if some else None for cue, some in of_cue.items()},
+        "windows": [float(won[:, i : i + FIRST].mean()) for i in range(0, won.shape[1], FIRST)],
+        "homes": won.mean(1).tolist(),
+        "recalled_after_forgetting": sum(outcome.recalled for life in played for outcome in life),
+    }
+
+
+def _rate(won: np.ndarray) -> dict[str, Any]:
+    """Success of bool[homes, tasks], with a bootstrap interval over homes."""
+    homes = won.mean(1)
+    draws = np.random.default_rng(0).integers(len(homes), size=(10_000, len(homes)))
+    return {"success": float(won.mean()), "interval": np.quantile(homes[draws].mean(1), (0.025, 0.975)).tolist()}
+
+
+BENCHMARK = LifeBenchmark()

@@ -1,0 +1,159 @@
+"""Plays lives by rules: the rule teacher with what a reader tells it; each task within its own budget of steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from embodied_mem.compiler.brief_state import BriefState
+from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.types import Episode, Step
+from embodied_mem.worlds.alfworld.engine import Env
+from embodied_mem.worlds.alfworld.life import Day, Life
+from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
+from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher
+from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_observation, parse_room, type_of
+
+from .readers import BankReader, Known, LifelongReader, Nothing, Oracle, Reader, read_instruction
+
+
+class LifeTeacher(ProcedureTeacher):
+    """Teacher by rules for tasks of a life.
+
+    Args:
+        known: what is known when the task begins.
+    """
+
+    def __init__(self, known: Known, goal: str):
+        super().__init__(lambda kind, places: [p for p in statistics_order(kind, places) if p not in known.avoid])
+        self._known, self._meaning = known, known.task
+        self._kind = read_instruction(goal).kind
+
+    def _set_task(self, goal: str) -> None:
+        super()._set_task(f"find a {self._kind} and do the unknown.")
+
+    def _remember(self, experiences: Any) -> dict[str, list[str]]:
+        places = [place for place in self._known.places if place not in self._known.avoid]
+        return {"change": [], "put": [], self.task.lamp_type: [], self.task.object_type: places}
+
+    def _is_wanted(self, thing: str, place: str, state: BriefState) -> bool:
+        return place not in self._known.avoid and super()._is_wanted(thing, place, state)
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """What a player has and what happens to it.
+
+    Attributes:
+        name: of its row.
+        kind: "oracle", "none", "bank" or "lifelong".
+        modules: of the lifelong memory.
+        hears: "" for what the user says; "poisoned" adds a document's false sentence each day, "contradicted" a guest
+            who says the contrary of each sentence.
+        other: whether the memory has lived in another home before.
+        is_stale: whether the lives are those in which half of the own places change.
+    """
+
+    name: str
+    kind: str = "lifelong"
+    modules: Sequence[str] = ()
+    hears: str = ""
+    other: bool = False
+    is_stale: bool = False
+
+
+@dataclasses.dataclass
+class Outcome:
+    """One played task; `recalled` counts records that a request to forget had left and that name the thing."""
+
+    won: bool
+    steps: int
+    recalled: int = 0
+
+
+class Player:
+    """One life of a player.
+
+    Args:
+        condition: see there.
+    """
+
+    def __init__(self, condition: Condition):
+        self.condition = condition
+        self.episodes: list[Episode] = []
+        self.memory: LifelongMemory | None = None
+        if condition.kind == "lifelong":
+            self.memory = LifelongMemory(Scope(user="ann", environment="home"), modules=condition.modules)
+        self.oracle = Oracle()
+        self.reader: Reader = {"oracle": self.oracle, "none": Nothing(), "bank": BankReader(self.episodes)}.get(
+            condition.kind
+        ) or LifelongReader(self.memory)  # type: ignore[arg-type]
+
+    def hear(self, day: Day) -> int:
+        """Take in what comes before a task; how many records name what was to be forgotten, afterwards."""
+        recalled = 0
+        for said in day.said:
+            if said.forget:
+                recalled += self.forget(said.forget)
+            elif self.memory is not None:
+                self.memory.tell(said.text)
+                if self.condition.hears == "contradicted" and said.contrary:
+                    self.memory.tell(said.contrary, speaker="guest")
+        if self.memory is not None and self.condition.hears == "poisoned":
+            self.memory.tell(day.poison, trust="document")
+        return recalled
+
+    def forget(self, kind: str) -> int:
+        """Forget a kind of thing in whatever is remembered."""
+        self.episodes[:] = [one for one in self.episodes if kind not in one.goal.rstrip(".").split()]
+        if self.memory is None:
+            return 0
+        self.memory.forget(object=kind)
+        words = [record.text.lower().replace(":", " ").split() for record in self.memory.retrieve(kind).items]
+        return sum(kind in text for text in words)
+
+    def play(self, day: Day, name: str, home: str) -> Outcome:
+        """Play one task and remember it."""
+        recalled = self.hear(day)
+        self.oracle.truth = day.truth
+        env = Env(day.load())
+        first = env.reset()
+        goal, room = day.instruction, parse_room(first)
+        if self.memory is not None:
+            self.memory.begin_task(name, goal, first, place=home, is_home=True)
+        teacher = LifeTeacher(self.reader.read(goal, room), goal)
+        lesson = teacher.begin(goal, first, ())
+        steps, observation, is_lost = list[Step](), first, False
+        while not env.won and not is_lost and len(steps) < day.budget:
+            action = lesson.action
+            steps.append(Step(observation, action))
+            observation = env.step(action)
+            is_lost = is_theft(day, action, observation)
+            if self.memory is not None:
+                self.memory.observe(action, observation)
+            lesson = teacher.next(action, observation, lesson.state)
+        won = env.won and not is_lost
+        if self.memory is not None:
+            self.memory.end_task(won)
+        self.episodes.append(Episode(name, goal, tuple(steps), won, observation))
+        return Outcome(won, len(steps), recalled)
+
+
+def is_theft(day: Day, action: str, answer: str) -> bool:
+    """Decide whether something was taken that must not be taken."""
+    command = parse_command(action)
+    return (
+        day.truth.forbidden == (type_of(command.object), command.receptacle)
+        and command.verb == "take"
+        and bool(parse_observation(answer).took)
+    )
+
+
+def play_life(life: Life, condition: Condition, before: Life | None = None) -> list[Outcome]:
+    """Play a life from its first task to its last; where a condition asks for it, half of another one before."""
+    player = Player(condition)
+    if condition.other and before is not None:
+        for number, day in enumerate(before.days[: len(before.days) // 2]):
+            player.play(day, f"earlier task {number}", f"home {before.home}")
+    return [player.play(day, f"task {number}", f"home {life.home}") for number, day in enumerate(life.days)]
