@@ -1,6 +1,6 @@
 """Scores players by rules on generated lives: 200 tasks in one home, with people who tell, move and take back things.
 
-    --homes 8 --rows oracle none bank lifelong "without notes"
+    --homes 6 --rows oracle none bank lifelong "without notes"
 
 `oracle` knows today's places and what each instruction means, `none` has no memory, `bank` reads all past episodes, and
 `lifelong` a `LifelongMemory` that is told and shown everything through its public methods. All four are carried out by
@@ -28,7 +28,7 @@ from embodied_mem.evaluation.tables import markdown, rate
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import CUES, Life, LifeMix, homes_of, make_life
-from experiments.configs._life import MIX, NUM_TRAINING, SEED
+from experiments.configs._life import MIX, PARTS, SEED
 
 from .player import Condition, Outcome, play_life
 
@@ -71,7 +71,8 @@ STALE = dataclasses.replace(MIX, silent_change=0.5)
 class LifeConfig:
     """What is played; each field says so itself."""
 
-    homes: int = option(8, "homes held out, a life each")
+    part: str = option("report", "which homes held out; rules were chosen on dev", choices=tuple(PARTS))
+    homes: int = option(6, "homes held out, a life each")
     rows: tuple[str, ...] = option(tuple(CONDITIONS), "players and conditions", choices=tuple(CONDITIONS))
     num_tasks: int = option(MIX.num_tasks, "tasks of a life")
 
@@ -96,7 +97,7 @@ class LifeBenchmark:
                  ((False, MIX), (True, STALE))}  # fmt: skip
         wanted = [CONDITIONS[name] for name in config.rows]
         lives = {
-            stale: held_out_lives(mix, config.homes + 1)
+            stale: held_out_lives(mix, config.homes + 1, config.part)
             for stale, mix in mixes.items() if stale in {condition.is_stale for condition in wanted}
         }  # fmt: skip
         rows: dict[str, Any] = {}
@@ -134,10 +135,10 @@ class LifeBenchmark:
         return {name: {end: row[end]["success"] for end in ("first", "last")} for name, row in report["rows"].items()}
 
 
-def held_out_lives(mix: LifeMix, count: int) -> list[Life]:
-    """Make the lives of the first so many homes held out."""
+def held_out_lives(mix: LifeMix, count: int, part: str) -> list[Life]:
+    """Make the lives of the first so many homes of a part."""
     generator = Generator(SEED, habit=1.0, own_habits=True)
-    return [make_life(generator, home, mix, is_held_out=True) for home in homes_of(generator, count, NUM_TRAINING)]
+    return [make_life(generator, home, mix, is_held_out=True) for home in homes_of(generator, count, PARTS[part])]
 
 
 def _row(lives: Sequence[Life], played: Sequence[Sequence[Outcome]]) -> dict[str, Any]:

@@ -16,12 +16,26 @@ register_all()
 
 @pytest.fixture(scope="module")
 def life():
-    return held_out_lives(dataclasses.replace(MIX, num_tasks=60), 1)[0]
+    return held_out_lives(dataclasses.replace(MIX, num_tasks=60), 1, "dev")[0]
 
 
 def test_rows_are_in_order(tmp_path, capsys):
     rows = ["oracle", "none", "bank", "lifelong"]
-    main(["--config=life", "--homes", "2", "--num_tasks", "60", "--rows", *rows, "--result", str(tmp_path / "r.json")])
+    main(
+        [
+            "--config=life",
+            "--part",
+            "dev",
+            "--homes",
+            "2",
+            "--num_tasks",
+            "60",
+            "--rows",
+            *rows,
+            "--result",
+            str(tmp_path / "r.json"),
+        ]
+    )
     report = json.loads((tmp_path / "r.json").read_text())
     oracle, none, bank, lifelong = (report["rows"][name]["last"]["success"] for name in rows)
     assert oracle == 1

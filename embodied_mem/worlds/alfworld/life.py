@@ -94,7 +94,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 
 def _pattern(form: str) -> re.Pattern[str]:
-    fields = {**_FIELDS, "deed": ".+"}
+    fields = {**_FIELDS, "deed": "[^.]+"}
     parts = _SLOT.split(form)
     words = [re.escape(part) if i % 2 == 0 else f"(?P<{part}>{fields[part]})" for i, part in enumerate(parts)]
     return re.compile("".join(words), re.IGNORECASE)
