@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes")
 
 
-def _without(*gone: str) -> tuple[str, ...]:
-    return tuple(name for name in MODULES if name not in gone)
+def _without(*names: str) -> tuple[str, ...]:
+    return tuple(one for one in MODULES if one not in names)
 
 
 CONDITIONS = {
@@ -95,20 +95,20 @@ class LifeBenchmark:
             raise InvalidInputError(f"--rows: expected some of {', '.join(CONDITIONS)}, got {sorted(unknown)}")
         mixes = {stale: dataclasses.replace(mix, num_tasks=config.num_tasks) for stale, mix in
                  ((False, MIX), (True, STALE))}  # fmt: skip
-        wanted = [CONDITIONS[name] for name in config.rows]
+        conditions = [CONDITIONS[name] for name in config.rows]
         lives = {
             stale: held_out_lives(mix, config.homes + 1, config.part)
-            for stale, mix in mixes.items() if stale in {condition.is_stale for condition in wanted}
+            for stale, mix in mixes.items() if stale in {condition.is_stale for condition in conditions}
         }  # fmt: skip
         rows: dict[str, Any] = {}
-        with Progress("lives", len(wanted) * config.homes, unit="life") as progress:
-            for condition in wanted:
+        with Progress("lives", len(conditions) * config.homes, unit="life") as progress:
+            for condition in conditions:
                 own = lives[condition.is_stale]
-                played = []
+                results = []
                 for life, other in itertools.pairwise(own):
-                    played.append(play_life(life, condition, before=other))
+                    results.append(play_life(life, condition, before=other))
                     progress.update(1)
-                rows[condition.name] = _row(own, played)
+                rows[condition.name] = _row(own, results)
         shares = {cue: float(np.mean([life.shares()[cue] for life in next(iter(lives.values()))[:-1]])) for cue in CUES}
         report = {
             **manifest(), "world": "life", "homes": config.homes, "num_tasks": config.num_tasks,
@@ -119,7 +119,7 @@ class LifeBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """Show success at both ends of a life, and by cue, as `Benchmark.table`."""
+        """Show success at both ends, and by cue, as `Benchmark.table`."""
         head = ("", f"first {FIRST}, %", f"last {LAST}, %", *CUES)
         rows = []
         for name, row in report["rows"].items():
@@ -141,29 +141,29 @@ def held_out_lives(mix: LifeMix, count: int, part: str) -> list[Life]:
     return [make_life(generator, home, mix, is_held_out=True) for home in homes_of(generator, count, PARTS[part])]
 
 
-def _row(lives: Sequence[Life], played: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
-    won = np.array([[outcome.won for outcome in life] for life in played], float)
+def _row(lives: Sequence[Life], results: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
+    wins = np.array([[outcome.is_won for outcome in life] for life in results], float)
     last = [
-        (day.cue, outcome.won)
-        for life, outcomes in zip(lives, played)
+        (day.cue, outcome.is_won)
+        for life, outcomes in zip(lives, results)
         for day, outcome in list(zip(life.days, outcomes))[-LAST:]
     ]
-    of_cue = {cue: [won for other, won in last if other == cue] for cue in CUES}
+    of_cue = {cue: [win for other, win in last if other == cue] for cue in CUES}
     return {
-        "first": _rate(won[:, :FIRST]),
-        "last": _rate(won[:, -LAST:]),
+        "first": _rate(wins[:, :FIRST]),
+        "last": _rate(wins[:, -LAST:]),
         "cues": {cue: float(np.mean(some)) if some else None for cue, some in of_cue.items()},
-        "windows": [float(won[:, i : i + FIRST].mean()) for i in range(0, won.shape[1], FIRST)],
-        "homes": won.mean(1).tolist(),
-        "recalled_after_forgetting": sum(outcome.recalled for life in played for outcome in life),
+        "windows": [float(wins[:, i : i + FIRST].mean()) for i in range(0, wins.shape[1], FIRST)],
+        "homes": wins.mean(1).tolist(),
+        "recalled_after_forgetting": sum(outcome.recalled for life in results for outcome in life),
     }
 
 
-def _rate(won: np.ndarray) -> dict[str, Any]:
+def _rate(wins: np.ndarray) -> dict[str, Any]:
     """Success of bool[homes, tasks], with a bootstrap interval over homes."""
-    homes = won.mean(1)
+    homes = wins.mean(1)
     draws = np.random.default_rng(0).integers(len(homes), size=(10_000, len(homes)))
-    return {"success": float(won.mean()), "interval": np.quantile(homes[draws].mean(1), (0.025, 0.975)).tolist()}
+    return {"success": float(wins.mean()), "interval": np.quantile(homes[draws].mean(1), (0.025, 0.975)).tolist()}
 
 
 BENCHMARK = LifeBenchmark()

@@ -15,30 +15,30 @@ from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher
 from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_observation, parse_room, type_of
 
-from .readers import BankReader, Known, LifelongReader, Nothing, Oracle, Reader, read_instruction
+from .readers import BankReader, Knowledge, LifelongReader, Nothing, Oracle, Reader, read_instruction
 
 
 class LifeTeacher(ProcedureTeacher):
     """Teacher by rules for tasks of a life.
 
     Args:
-        known: what is known when the task begins.
+        knowledge: what is known when the task begins.
     """
 
-    def __init__(self, known: Known, goal: str):
-        super().__init__(lambda kind, places: [p for p in statistics_order(kind, places) if p not in known.avoid])
-        self._known, self._meaning = known, known.task
+    def __init__(self, knowledge: Knowledge, goal: str):
+        super().__init__(lambda kind, places: [p for p in statistics_order(kind, places) if p not in knowledge.avoid])
+        self._knowledge, self._meaning = knowledge, knowledge.task
         self._kind = read_instruction(goal).kind
 
     def _set_task(self, goal: str) -> None:
         super()._set_task(f"find a {self._kind} and do the unknown.")
 
     def _remember(self, experiences: Any) -> dict[str, list[str]]:
-        places = [place for place in self._known.places if place not in self._known.avoid]
+        places = [place for place in self._knowledge.places if place not in self._knowledge.avoid]
         return {"change": [], "put": [], self.task.lamp_type: [], self.task.object_type: places}
 
     def _is_wanted(self, thing: str, place: str, state: BriefState) -> bool:
-        return place not in self._known.avoid and super()._is_wanted(thing, place, state)
+        return place not in self._knowledge.avoid and super()._is_wanted(thing, place, state)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Condition:
 class Outcome:
     """One played task; `recalled` counts records that a request to forget had left and that name the thing."""
 
-    won: bool
+    is_won: bool
     steps: int
-    recalled: int = 0
+    num_recalled: int = 0
 
 
 class Player:
@@ -91,18 +91,18 @@ class Player:
         ) or LifelongReader(self.memory)  # type: ignore[arg-type]
 
     def hear(self, day: Day) -> int:
-        """Take in what comes before a task; how many records name what was to be forgotten, afterwards."""
-        recalled = 0
-        for said in day.said:
-            if said.forget:
-                recalled += self.forget(said.forget)
+        """Hear what comes before a task; count what forgetting left."""
+        num_recalled = 0
+        for saying in day.sayings:
+            if saying.forget:
+                num_recalled += self.forget(saying.forget)
             elif self.memory is not None:
-                self.memory.tell(said.text)
-                if self.condition.hears == "contradicted" and said.contrary:
-                    self.memory.tell(said.contrary, speaker="guest")
+                self.memory.tell(saying.text)
+                if self.condition.hears == "contradicted" and saying.contrary:
+                    self.memory.tell(saying.contrary, speaker="guest")
         if self.memory is not None and self.condition.hears == "poisoned":
             self.memory.tell(day.poison, trust="document")
-        return recalled
+        return num_recalled
 
     def forget(self, kind: str) -> int:
         """Forget a kind of thing in whatever is remembered."""
@@ -115,7 +115,7 @@ class Player:
 
     def play(self, day: Day, name: str, home: str) -> Outcome:
         """Play one task and remember it."""
-        recalled = self.hear(day)
+        num_recalled = self.hear(day)
         self.oracle.truth = day.truth
         env = Env(day.load())
         first = env.reset()
@@ -133,11 +133,11 @@ class Player:
             if self.memory is not None:
                 self.memory.observe(action, observation)
             lesson = teacher.next(action, observation, lesson.state)
-        won = env.won and not is_lost
+        is_won = env.won and not is_lost
         if self.memory is not None:
-            self.memory.end_task(won)
-        self.episodes.append(Episode(name, goal, tuple(steps), won, observation))
-        return Outcome(won, len(steps), recalled)
+            self.memory.end_task(is_won)
+        self.episodes.append(Episode(name, goal, tuple(steps), is_won, observation))
+        return Outcome(is_won, len(steps), num_recalled)
 
 
 def is_theft(day: Day, action: str, answer: str) -> bool:
@@ -151,7 +151,7 @@ def is_theft(day: Day, action: str, answer: str) -> bool:
 
 
 def play_life(life: Life, condition: Condition, before: Life | None = None) -> list[Outcome]:
-    """Play a life from its first task to its last; where a condition asks for it, half of another one before."""
+    """Play a life, after half of another where that is asked."""
     player = Player(condition)
     if condition.other and before is not None:
         for number, day in enumerate(before.days[: len(before.days) // 2]):

@@ -1,7 +1,7 @@
 """Readers by rules: what an oracle, a bank of past episodes or the lifelong memory tell about a task of a life.
 
-    known = LifelongReader(memory).read(goal, room)
-    known.places, known.task, known.avoid           # best first, what the goal means, from where nothing is taken
+    knowledge = LifelongReader(memory).read(goal, room)
+    knowledge.places, knowledge.task, knowledge.avoid     # best first, meaning of the goal, what stays untouched
 
 Each reads through the public interface alone, and nothing of the simulator. The reader of the lifelong memory weighs
 what it finds by age: what was told comes first while nothing newer was seen, a place where a kind is mostly found
@@ -25,14 +25,14 @@ from embodied_mem.worlds.alfworld.wording.text import CHANGERS, CHANGES, Task, p
 
 K = 32
 """Records that are asked for."""
-CONCENTRATED = 0.6
+OWN_SHARE = 0.6
 """Share of a kind's first sightings at one kind of place from which on that is its own place."""
-_COUNTED = re.compile(r"(?:on|in) ([a-z]+) \((\d+)")
+_COUNT = re.compile(r"(?:on|in) ([a-z]+) \((\d+)")
 _TYPE_OF_CHANGE = {change: task_type for task_type, change in CHANGES.items()}
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class Knowledge:
     """What is known about a task.
 
     Attributes:
@@ -49,21 +49,21 @@ class Known:
 class Reader(Protocol):
     """Tells what is known when a task begins."""
 
-    def read(self, goal: str, room: Sequence[str]) -> Known:
-        """Return what is known about a goal in a room with these receptacles."""
+    def read(self, goal: str, room: Sequence[str]) -> Knowledge:
+        """Return knowledge of a goal in a room with these receptacles."""
         ...
 
 
-def told_by(goal: str) -> Known:
+def told_by(goal: str) -> Knowledge:
     """Return what the instruction itself says."""
-    said = read_instruction(goal)
-    return Known(said.task, (said.place,) if said.place else ())
+    instruction = read_instruction(goal)
+    return Knowledge(instruction.task, (instruction.place,) if instruction.place else ())
 
 
 class Nothing:
     """No memory."""
 
-    def read(self, goal: str, room: Sequence[str]) -> Known:
+    def read(self, goal: str, room: Sequence[str]) -> Knowledge:
         """Return what the instruction says, as `Reader.read`."""
         return told_by(goal)
 
@@ -77,14 +77,14 @@ class Oracle:
 
     truth: Truth
 
-    def read(self, goal: str, room: Sequence[str]) -> Known:
+    def read(self, goal: str, room: Sequence[str]) -> Knowledge:
         """Return the truth, as `Reader.read`."""
         avoid = frozenset() if self.truth.forbidden is None else frozenset(self.truth.forbidden[1:])
-        return Known(self.truth.task, self.truth.places, avoid)
+        return Knowledge(self.truth.task, self.truth.places, avoid)
 
 
 def deed_in(actions: Iterable[str], kind: str) -> Task | None:
-    """Return what was done in a won episode, as the same task for a kind of thing."""
+    """Return what actions did, as the same task for a kind."""
     change = target = ""
     for command in map(parse_command, actions):
         if command.verb in CHANGERS:
@@ -106,35 +106,35 @@ class BankReader:
     def __init__(self, episodes: Sequence[Episode]):
         self._episodes = episodes
 
-    def read(self, goal: str, room: Sequence[str]) -> Known:
+    def read(self, goal: str, room: Sequence[str]) -> Knowledge:
         """Return what past episodes tell, as `Reader.read`."""
-        said = read_instruction(goal)
-        task, places = said.task, (said.place,) if said.place else self._places(said.kind)
+        instruction = read_instruction(goal)
+        task, places = instruction.task, (instruction.place,) if instruction.place else self._places(instruction.kind)
         for episode in reversed(self._episodes) if task is None else ():
             other = read_instruction(episode.goal)
-            if said.name:
-                if episode.won and other.name == said.name:
-                    task = deed_in((step.action for step in episode.steps), said.kind)
-            elif other.kind == said.kind and not other.name and other.place:
+            if instruction.name:
+                if episode.won and other.name == instruction.name:
+                    task = deed_in((step.action for step in episode.steps), instruction.kind)
+            elif other.kind == instruction.kind and not other.name and other.place:
                 topic, values = read_sentence(episode.goal)
                 if topic == "like":
-                    task = deed_of(f"put it in the {values['target']}", said.kind)
+                    task = deed_of(f"put it in the {values['target']}", instruction.kind)
                 elif episode.won and other.task is None:
-                    task = deed_in((step.action for step in episode.steps), said.kind)
+                    task = deed_in((step.action for step in episode.steps), instruction.kind)
             if task is not None:
                 break
-        return Known(task, places)
+        return Knowledge(task, places)
 
     def _places(self, kind: str) -> tuple[str, ...]:
-        taken: list[str] = []
+        taken_places: list[str] = []
         put: list[str] = []
         for episode in reversed(self._episodes):
             for _, event, thing, place in relevant_events(episode):
                 if type_of(thing) == kind and event in ("take", "place"):
-                    (taken if event == "take" else put).append(place)
-        often = Counter(taken).most_common(1)
-        own = [place for place, count in often if count >= CONCENTRATED * len(taken)]
-        return tuple(dict.fromkeys([*own, *taken[:1], *put[:1], *taken]))
+                    (taken_places if event == "take" else put).append(place)
+        often = Counter(taken_places).most_common(1)
+        own = [place for place, count in often if count >= OWN_SHARE * len(taken_places)]
+        return tuple(dict.fromkeys([*own, *taken_places[:1], *put[:1], *taken_places]))
 
 
 class LifelongReader:
@@ -147,33 +147,37 @@ class LifelongReader:
     def __init__(self, memory: LifelongMemory):
         self._memory = memory
 
-    def read(self, goal: str, room: Sequence[str]) -> Known:
+    def read(self, goal: str, room: Sequence[str]) -> Knowledge:
         """Return what the memory tells, as `Reader.read`."""
-        said = read_instruction(goal)
-        records = self._records(said.name or said.kind)
+        instruction = read_instruction(goal)
+        records = self._records(instruction.name or instruction.kind)
         notes = {record.id: record for record in records["notes"]}
         for number in (number for record in records["profile"] for number in record.data["notes"]):
             if (note := self._note(number)) is not None:  # found by what the profile has of it
                 notes.setdefault(note.id, note)
-        told = [(record, *read_sentence(record.text)) for record in notes.values() if record.ended is None]
-        told.sort(key=lambda row: (self._is_users(row[0]), _age(row[0])), reverse=True)
-        about = [row for row in told if row[2].get("kind", said.kind) == said.kind]
-        owned = [values["place"] for _, _, values in self._owned(records, about, said.kind)]
-        places = (said.place,) if said.place else self._places(said.kind, room, records, about, owned)
-        task = said.task
+        statements = [(record, *read_sentence(record.text)) for record in notes.values() if record.ended is None]
+        statements.sort(key=lambda row: (self._is_users(row[0]), _age(row[0])), reverse=True)
+        about = [row for row in statements if row[2].get("kind", instruction.kind) == instruction.kind]
+        owned_places = [values["place"] for _, _, values in self._owners(records, about, instruction.kind)]
+        places = (
+            (instruction.place,)
+            if instruction.place
+            else self._places(instruction.kind, room, records, about, owned_places)
+        )
+        task = instruction.task
         if task is None:
-            task = self._meaning(said.name, said.kind, records, told) if said.name else None
-        if task is None and not said.name:
-            task = self._wish(said.kind, records, about)
-        return Known(task, places, frozenset(owned[:1]))
+            task = self._meaning(instruction.name, instruction.kind, records, statements) if instruction.name else None
+        if task is None and not instruction.name:
+            task = self._wish(instruction.kind, records, about)
+        return Knowledge(task, places, frozenset(owned_places[:1]))
 
     def _records(self, query: str) -> Mapping[str, list[Record]]:
-        found: dict[str, list[Record]] = {name: [] for name in ("notes", "profile", "episodic", "semantic")}
+        by_module: dict[str, list[Record]] = {name: [] for name in ("notes", "profile", "episodic", "semantic")}
         here = self._memory.place
         for record in self._memory.retrieve(query, k=K).items:
             if record.module != "episodic" or record.place == here:
-                found.setdefault(record.module, []).append(record)
-        return found
+                by_module.setdefault(record.module, []).append(record)
+        return by_module
 
     def _note(self, number: int) -> Record | None:
         return self._memory.get(f"notes:{number}") if self._memory.notes is not None else None
@@ -187,42 +191,57 @@ class LifelongReader:
         room: Sequence[str],
         records: Mapping[str, list[Record]],
         about: Sequence[tuple],
-        owned: Sequence[str],
+        owned_places: Sequence[str],
     ) -> tuple[str, ...]:
-        """Rank places; where one was somebody's before, there is one that may be taken now."""
+        """Rank places; one that was somebody's before may be used now."""
         sights = [one for one in self._memory.sightings(kind) if one.receptacle in room]
-        known = [one.receptacle for one in sights if one.current]
-        taken = {}  # place -> the last episode in which such a thing was taken there
+        seen_places = [one.receptacle for one in sights if one.current]
+        taken_places = {}  # place -> the last episode in which such a thing was taken there
         for record in records["episodic"]:
             for command in map(parse_command, record.data["actions"]):
                 if command.verb == "take" and type_of(command.object) == kind:
-                    taken[command.receptacle] = max(taken.get(command.receptacle, -1), record.episode or 0)
+                    taken_places[command.receptacle] = max(
+                        taken_places.get(command.receptacle, -1), record.episode or 0
+                    )
         counts: Counter[str] = Counter()
         for record in records["semantic"]:
             if record.kind == "found" and record.text.startswith(f"{kind}:"):
-                counts.update({name: int(count) for name, count in _COUNTED.findall(record.text)})
-        numbered = {name: self._of_type(name, room, [*known, *taken]) for name in counts}
-        own = [p for name, n in counts.most_common(1) if n >= CONCENTRATED * counts.total() for p in numbered[name]]
+                counts.update({name: int(count) for name, count in _COUNT.findall(record.text)})
+        places_of = {name: self._of_type(name, room, [*seen_places, *taken_places]) for name in counts}
+        own = [p for name, n in counts.most_common(1) if n >= OWN_SHARE * counts.total() for p in places_of[name]]
         newest = max((one.episode for one in sights), default=-1)
-        told = [(record, values["place"]) for record, topic, values in about if topic == "place"]
+        news = [(record, values["place"]) for record, topic, values in about if topic == "place"]
         fresh = [
-            place for record, place in told[:1]
-            if self._is_users(record) and _age(record)[0] >= min(newest, taken.get(place, newest))
+            place for record, place in news[:1]
+            if self._is_users(record) and _age(record)[0] >= min(newest, taken_places.get(place, newest))
         ]  # fmt: skip
-        last = sorted(taken, key=lambda place: -taken[place])
-        others = [p for name, _ in counts.most_common() for p in numbered[name][:1]]
-        rest = [place for _, place in told]
-        ranked = [*owned[1:], *fresh, *own[:1], *known[:1], *last[:1], *known, *last, *rest, *others, *own]
-        return tuple(dict.fromkeys(place for place in ranked if place in room))
+        last = sorted(taken_places, key=lambda place: -taken_places[place])
+        others = [p for name, _ in counts.most_common() for p in places_of[name][:1]]
+        rest = [place for _, place in news]
+        ranking = [
+            *owned_places[1:],
+            *fresh,
+            *own[:1],
+            *seen_places[:1],
+            *last[:1],
+            *seen_places,
+            *last,
+            *rest,
+            *others,
+            *own,
+        ]
+        return tuple(dict.fromkeys(place for place in ranking if place in room))
 
     @staticmethod
-    def _of_type(name: str, room: Sequence[str], known: Sequence[str]) -> list[str]:
-        """The places of a type, those first where such a thing was."""
+    def _of_type(name: str, room: Sequence[str], seen_places: Sequence[str]) -> list[str]:
+        """List places of a type, those with such a thing first."""
         alike = [place for place in room if type_of(place) == name]
-        return sorted(alike, key=lambda place: (place not in known, int(place.rpartition(" ")[2])))
+        return sorted(alike, key=lambda place: (place not in seen_places, int(place.rpartition(" ")[2])))
 
-    def _meaning(self, name: str, kind: str, records: Mapping[str, list[Record]], told: Sequence[tuple]) -> Task | None:
-        for _, topic, values in told:
+    def _meaning(
+        self, name: str, kind: str, records: Mapping[str, list[Record]], statements: Sequence[tuple]
+    ) -> Task | None:
+        for _, topic, values in statements:
             if topic == "meant" and values["name"] == name and (task := deed_of(values["deed"], kind)) is not None:
                 return task
         for record in sorted(records["episodic"], key=_age, reverse=True):
@@ -241,7 +260,7 @@ class LifelongReader:
                 return deed_in(record.data["actions"], kind)
         return None
 
-    def _owned(self, records: Mapping[str, list[Record]], about: Sequence[tuple], kind: str) -> list[tuple]:
+    def _owners(self, records: Mapping[str, list[Record]], about: Sequence[tuple], kind: str) -> list[tuple]:
         rows = [(record, *read_sentence(record.text)) for record in records["profile"] if record.ended is None]
         rows = [row for row in rows if row[2].get("kind") == kind] + [row for row in about if self._is_users(row[0])]
         return [row for row in sorted(rows, key=lambda row: _age(row[0]), reverse=True) if row[1] == "owned"]

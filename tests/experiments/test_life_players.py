@@ -47,10 +47,10 @@ def test_what_the_user_asks_to_forget_is_found_no_more(life):
     player = Player(CONDITIONS["lifelong"])
     asked = 0
     for number, day in enumerate(life.days):
-        before = [said.forget for said in day.said if said.forget]
+        before = [saying.forget for saying in day.sayings if saying.forget]
         had = any(player.memory.retrieve(kind).items for kind in before)
         outcome = player.play(day, f"task {number}", "home")
-        assert outcome.recalled == 0
+        assert outcome.num_recalled == 0
         asked += had
     assert asked
 
@@ -67,5 +67,5 @@ def test_who_takes_what_is_somebody_elses_has_lost(life):
 def test_a_life_without_notes_loses_what_was_told(life):
     rows = {name: play_life(life, CONDITIONS[name]) for name in ("lifelong", "without notes")}
     for cue in ("told", "meant"):
-        full, less = (sum(one.won for day, one in zip(life.days, row) if day.cue == cue) for row in rows.values())
+        full, less = (sum(one.is_won for day, one in zip(life.days, row) if day.cue == cue) for row in rows.values())
         assert less < full

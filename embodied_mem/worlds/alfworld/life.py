@@ -2,7 +2,7 @@
 
     life = make_life(Generator(seed=0, habit=1.0, own_habits=True), home=4, mix=LifeMix(shares), is_held_out=False)
     day = life.days[17]
-    day.said, day.instruction             # (Said("We keep the mug in drawer 2 now."),), "put a mug in cabinet."
+    day.sayings, day.instruction             # (Saying("We keep the mug in drawer 2 now."),), "put a mug in cabinet."
     day.truth, day.cue                    # for oracles and tables only: no agent reads them
 
 Each task has one cue: where that is known which its instruction leaves open. What an agent is told, it is told in the
@@ -108,23 +108,23 @@ _AS_LIKED = "put it where I like it"
 
 
 def sentence_forms(topic: str, is_held_out: bool) -> tuple[str, ...]:
-    """Return the forms of a topic that homes of one side of the split hear."""
+    """Return the forms of a topic on one side of the split."""
     return tuple(form for i, form in enumerate(SENTENCES[topic]) if (i % 3 == 2) is is_held_out)
 
 
 def read_sentence(text: str) -> tuple[str, dict[str, str]]:
-    """Return (topic, its values) of the first thing that a text tells in one of the `SENTENCES`; ("", {}) for none."""
+    """Return topic and values of a sentence; ("", {}) for none."""
     for topic, pattern in _PATTERNS:
-        if found := pattern.search(text):
-            return topic, {name: value.lower() for name, value in found.groupdict().items()}
+        if match := pattern.search(text):
+            return topic, {name: value.lower() for name, value in match.groupdict().items()}
     return "", {}
 
 
-def deed_of(deed: str, kind: str) -> Task | None:
-    """Return what is to be done with a thing, in words of a deed; None for other words."""
+def deed_of(words: str, kind: str) -> Task | None:
+    """Return the task that a deed asks for; None for other words."""
     for task_type, pattern in reversed(_DEED_PATTERNS):
-        if found := pattern.match(deed.strip().rstrip(".").lower()):
-            return task_of(task_type, kind, found["target"])
+        if match := pattern.match(words.strip().rstrip(".").lower()):
+            return task_of(task_type, kind, match["target"])
     return None
 
 
@@ -146,15 +146,15 @@ class Instruction(NamedTuple):
 
 def read_instruction(text: str) -> Instruction:
     """Return what an instruction of a life says."""
-    found = _FROM.match(text)
-    if found is None:
+    match = _FROM.match(text)
+    if match is None:
         task = parse_goal(text)
         return Instruction(task.object_type, "", task, "")
-    kind, place, rest = found["kind"], found["place"], found["rest"].partition(". ")[0].rstrip(".")
-    named = _DO.fullmatch(rest)
-    if named is None:
+    kind, place, rest = match["kind"], match["place"], match["rest"].partition(". ")[0].rstrip(".")
+    procedure = _DO.fullmatch(rest)
+    if procedure is None:
         return Instruction(kind, place, deed_of(rest, kind), "")
-    return Instruction(kind, place, deed_of(named["deed"] or "", kind), named["name"])
+    return Instruction(kind, place, deed_of(procedure["deed"] or "", kind), procedure["name"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +186,7 @@ class LifeMix:
             raise InvalidInputError(f"shares: expected one per cue of {', '.join(CUES)}, sum 1, got {self.shares}")
 
 
-class Said(NamedTuple):
+class Saying(NamedTuple):
     """What happens between two tasks.
 
     Attributes:
@@ -219,7 +219,7 @@ class Day:
     """One task and what comes before it.
 
     Attributes:
-        said: before the task.
+        sayings: before the task.
         instruction: its goal, as the agent reads it.
         game: of the day; its id tells nothing.
         budget: steps that are allowed.
@@ -228,7 +228,7 @@ class Day:
         poison: a false sentence, for conditions in which a document tells it.
     """
 
-    said: tuple[Said, ...]
+    sayings: tuple[Saying, ...]
     instruction: str
     game: GeneratedGame
     budget: int
@@ -237,7 +237,7 @@ class Day:
     poison: str
 
     def load(self) -> Game:
-        """Return the game as the native engine plays it, with the instruction and without its telling name."""
+        """Return the game for the native engine; its name tells nothing."""
         from embodied_mem.worlds.alfworld.engine import Game
 
         return Game.from_problem(self.game.problem, self.instruction, self.game.trial)
@@ -280,13 +280,13 @@ def make_life(generator: Generator, home: int, mix: LifeMix, is_held_out: bool) 
 
 
 def homes_of(generator: Generator, count: int, first: int = 0) -> list[int]:
-    """Return the first so many scenes from `first` on that are large enough for a life."""
-    found: list[int] = []
-    while len(found) < count:
+    """Return the first scenes from a number on that are large enough."""
+    homes: list[int] = []
+    while len(homes) < count:
         if is_home(generator.scene(first)):
-            found.append(first)
+            homes.append(first)
         first += 1
-    return found
+    return homes
 
 
 _LEAST_KINDS = 8
@@ -296,7 +296,7 @@ _PLACE = "pick_and_place_simple"
 
 @functools.lru_cache(maxsize=1024)
 def _targets(scene: Scene) -> dict[str, list[str]]:
-    """Return kind -> types of places that it can be put in by a task of this room, for kinds with two or more."""
+    """Return kinds with two or more targets in this room."""
     targets: dict[str, list[str]] = {}
     for (task_type, target), kinds in plans_of(scene).items():
         for kind in kinds if task_type == _PLACE else ():
@@ -320,22 +320,23 @@ class _Teller:
         self.names = _names(scene)
         self.count = Counter(receptacle.type for receptacle in scene.receptacles)
         kinds = self.shuffled(self.targets)
-        owned, moved, told = (max(1, round(share * len(kinds))) for share in (0.12, 0.3, 0.25))
-        self.owned, rest = kinds[:owned], kinds[owned:]
-        self.moved, self.told, self.usual = rest[:moved], rest[moved : moved + told], rest[moved + told :]
-        self.liked = self.shuffled(self.usual + self.told)[:4]
+        first, second, third = (max(1, round(share * len(kinds))) for share in (0.12, 0.3, 0.25))
+        self.owned_kinds, rest = kinds[:first], kinds[first:]
+        self.moved_kinds, self.told_kinds = rest[:second], rest[second : second + third]
+        self.usual = rest[second + third :]
+        self.liked_kinds = self.shuffled(self.usual + self.told_kinds)[:4]
         self.at = {kind: self.own_place(kind) for kind in kinds}
-        self.other = {kind: self.another(kind, self.at[kind]) for kind in self.owned}
+        self.other = {kind: self.another(kind, self.at[kind]) for kind in self.owned_kinds}
         self.evidence: dict[str, None] = {}  # kinds carried about that were moved in sight since they were asked for
         self.news: list[str] = []  # kinds whose new place was told and that were not asked for since
-        self.doubted: list[str] = []  # the same of false tells
+        self.doubted_kinds: list[str] = []  # the same of false tells
         self.wishes: dict[str, str] = {}
         self.forbidden: dict[str, int] = {}
         self.last_asked: dict[str, int] = {}
         self.today = 0
-        self.said: list[Said] = []
-        self.shown: dict[str, Asked] = {}
-        self.meant: dict[str, Asked] = {}
+        self.sayings: list[Saying] = []
+        self.shown_names: dict[str, Asked] = {}
+        self.meant_names: dict[str, Asked] = {}
         self.procedures = self.drawn_procedures()
 
     # Draws.
@@ -347,7 +348,7 @@ class _Teller:
     def shuffled(self, some: Iterable[T]) -> list[T]:
         return [row for _, row in sorted(((self.rng.uniform(0, 1), row) for row in some), key=lambda pair: pair[0])]
 
-    def chance(self, share: float) -> bool:
+    def is_drawn(self, share: float) -> bool:
         return self.rng.uniform(0, 1) < share
 
     def type_at(self, place: int) -> str:
@@ -357,7 +358,7 @@ class _Teller:
         return self.scene.habits[kind].receptacles
 
     def own_place(self, kind: str) -> int:
-        """A place of a kind that the room has at most three of, so that the kind of place tells nearly all."""
+        """Draw a place, with at most three of its type."""
         few = [place for place in self.able(kind) if self.count[self.type_at(place)] <= 3]
         return self.one(few or self.able(kind))
 
@@ -379,11 +380,14 @@ class _Teller:
         return form[0].upper() + form[1:]
 
     def say(self, topic: str, key: str, values: Mapping[str, str], others: Sequence[str], correct: bool) -> None:
-        """Have the user say something; `others` are values of `key` that somebody else would say instead."""
+        """Have the user say something.
+
+        `others` are values of `key` that somebody else would say instead.
+        """
         lead = self.one(CORRECTIONS) if correct else ""
         text = self.sentence(topic, **values)
         contrary = self.sentence(topic, **{**values, key: self.one(others)}) if others else ""
-        self.said.append(Said(lead + text, contrary=contrary))
+        self.sayings.append(Saying(lead + text, contrary=contrary))
 
     def tell_place(self, kind: str, place: int) -> None:
         others = [self.names[i] for i in self.able(kind) if i not in (place, self.at[kind])]
@@ -397,14 +401,14 @@ class _Teller:
         self.say("owned", "place", values, [self.names[other]], not is_new)
 
     def tell_meaning(self, name: str) -> None:
-        asked = self.procedures[name]
-        self.meant[name] = asked
-        others = [self.deed(other) for other in self.procedures.values() if other != asked]
-        self.say("meant", "deed", {"name": name, "deed": self.deed(asked)}, others, False)
+        request = self.procedures[name]
+        self.meant_names[name] = request
+        others = [self.words_of(other) for other in self.procedures.values() if other != request]
+        self.say("meant", "deed", {"name": name, "deed": self.words_of(request)}, others, False)
 
     @staticmethod
-    def deed(asked: Asked) -> str:
-        return _DEEDS[asked.task_type].format(target=asked.target.lower())
+    def words_of(request: Asked) -> str:
+        return _DEEDS[request.task_type].format(target=request.target.lower())
 
     # Days.
 
@@ -416,64 +420,65 @@ class _Teller:
         forgets = {mix.num_tasks // 4 + self.rng.integer(mix.num_tasks // 2) for _ in range(mix.num_forgets)}
         days: list[Day] = []
         for self.today in range(mix.num_tasks):
-            self.said = []
+            self.sayings = []
             self.between(self.today in forgets)
             for position, (cue, _) in enumerate(left):
-                made = getattr(self, f"ask_{cue}")()
-                if made is not None:
+                choice = getattr(self, f"ask_{cue}")()
+                if choice is not None:
                     left.pop(position)
                     break
             else:
-                cue, made = "plain", self.ask_plain()
-            days.append(self.day(cue, *made))
+                cue, choice = "plain", self.ask_plain()
+            days.append(self.day(cue, *choice))
         return Life(self.scene.number, tuple(days))
 
     def between(self, should_forget: bool) -> None:
-        """What people do and say before a task."""
+        """Let people do and say what comes before a task."""
         if self.today == self.mix.num_tasks // 2:
             for kind in self.usual:
-                if self.chance(self.mix.silent_change):
+                if self.is_drawn(self.mix.silent_change):
                     self.at[kind] = self.another(kind, self.at[kind])
-            for kind in self.owned:  # from now on it may be the other one
-                if kind in self.forbidden and self.chance(0.5):
+            for kind in self.owned_kinds:  # from now on it may be the other one
+                if kind in self.forbidden and self.is_drawn(0.5):
                     self.tell_owned(kind, self.other[kind])
-        if self.today in (1, 4, 8) and (new := [kind for kind in self.owned if kind not in self.forbidden]):
+        if self.today in (1, 4, 8) and (new := [kind for kind in self.owned_kinds if kind not in self.forbidden]):
             self.tell_owned(new[0], self.at[new[0]])
             self.tell_place(new[0], self.other[new[0]])
-        secret = [name for name in list(self.procedures)[3:] if name not in self.meant]
+        secret = [name for name in list(self.procedures)[3:] if name not in self.meant_names]
         if secret and self.today in (2, 12, 40):
             self.tell_meaning(secret[0])
-        if len(self.news) < 2 and self.chance(0.3):
+        if len(self.news) < 2 and self.is_drawn(0.3):
             self.tell_news()
-        if self.wishes and self.chance(0.04):
+        if self.wishes and self.is_drawn(0.04):
             self.change_wish(self.one(self.wishes), in_instruction=False)
-        carried = sorted(self.evidence)
-        if carried and self.chance(self.mix.unseen_moves):
-            kind = self.one(carried)
+        carried_kinds = sorted(self.evidence)
+        if carried_kinds and self.is_drawn(self.mix.unseen_moves):
+            kind = self.one(carried_kinds)
             self.at[kind] = self.another(kind, self.at[kind])
         if should_forget:
             kind = self.one(self.usual)
             self.wishes.pop(kind, None)
-            self.said.append(Said(forget=kind.lower()))
+            self.sayings.append(Saying(forget=kind.lower()))
 
-    def tell_news(self) -> str:
-        """Tell a new place, true or false; returns the kind of a true one."""
-        if self.chance(self.mix.wrong_tells) and (steady := [kind for kind in self.usual if kind not in self.doubted]):
+    def tell_news(self) -> None:
+        """Tell a new place, true or false."""
+        if self.is_drawn(self.mix.wrong_tells) and (
+            steady := [kind for kind in self.usual if kind not in self.doubted_kinds]
+        ):
             kind = self.one(steady)
             self.tell_place(kind, self.another(kind, self.at[kind]))
-            self.doubted.append(kind)
-            return ""
-        fresh = [kind for kind in self.told if kind not in self.news]
+            self.doubted_kinds.append(kind)
+            return
+        fresh = [kind for kind in self.told_kinds if kind not in self.news]
         if not fresh:
-            return ""
+            return
         kind = self.one(fresh)
         self.at[kind] = self.another(kind, self.at[kind])
         self.tell_place(kind, self.at[kind])
         self.news.append(kind)
-        return kind
 
     def change_wish(self, kind: str, *, in_instruction: bool) -> str:
-        """Give a kind another wish; the sentence, said between tasks unless it is part of an instruction."""
+        """Draw another wish; return its sentence for an instruction, or say it."""
         others = [target for target in self.targets[kind] if target != self.wishes.get(kind)]
         is_new = kind not in self.wishes
         self.wishes[kind] = target = self.one(others)
@@ -485,19 +490,19 @@ class _Teller:
         return ""
 
     def target_of(self, kind: str, place: int) -> str | None:
-        """A target for a thing that lies there; of a thing carried about, one that the room has once."""
-        banned = {self.type_at(place)} | ({self.type_at(self.other[kind])} if kind in self.other else set())
-        able = [target for target in self.targets[kind] if target not in banned]
+        """Draw a target of a kind that lies in a place."""
+        banned_types_here = {self.type_at(place)} | ({self.type_at(self.other[kind])} if kind in self.other else set())
+        able = [target for target in self.targets[kind] if target not in banned_types_here]
         few = [target for target in able if self.count[target] == 1]
-        return self.one(few if few and kind in self.moved else able) if able else None
+        return self.one(few if few and kind in self.moved_kinds else able) if able else None
 
     def find(self, kinds: Sequence[str]) -> tuple[Asked, str] | None:
-        """A task about the first of these kinds that has a target: the thing must be found."""
+        """Ask for the first kind with a target; say no place."""
         for kind in kinds:
             if (target := self.target_of(kind, self.at[kind])) is not None:
-                asked = Asked(_PLACE, kind, target)
+                request = Asked(_PLACE, kind, target)
                 task = task_of(_PLACE, kind.lower(), target.lower())
-                return asked, render_goal(task, self.rng.integer(2))
+                return request, render_goal(task, self.rng.integer(2))
         return None
 
     def by_age(self, kinds: Iterable[str]) -> list[str]:
@@ -505,7 +510,9 @@ class _Teller:
         return sorted(kinds, key=lambda kind: self.last_asked.get(kind, -1) + self.rng.uniform(0, 20))
 
     def ask_usual(self) -> tuple[Asked, str] | None:
-        return self.find([*self.doubted, *self.by_age(kind for kind in self.usual if kind not in self.doubted)])
+        return self.find(
+            [*self.doubted_kinds, *self.by_age(kind for kind in self.usual if kind not in self.doubted_kinds)]
+        )
 
     def ask_moved(self) -> tuple[Asked, str] | None:
         return self.find(self.by_age(self.evidence))
@@ -526,76 +533,78 @@ class _Teller:
     def take(self, kind: str) -> str:
         return f"take the {kind.lower()} from {self.names[self.at[kind]]} and"
 
-    def named(self, name: str) -> Asked | None:
-        """A task by a procedure's name."""
+    def request_by_name(self, name: str) -> Asked | None:
+        """Draw what is asked for by a procedure's name."""
         task_type, _, target = self.procedures[name]
         kinds = [
             kind for kind in plans_of(self.scene)[task_type, target]
-            if kind in self.targets and kind not in self.owned and self.type_at(self.at[kind]) != target
+            if kind in self.targets and kind not in self.owned_kinds and self.type_at(self.at[kind]) != target
             and self.type_at(self.at[kind]) not in Generator.banned_types(task_type, target)
         ]  # fmt: skip
         return Asked(task_type, self.one(kinds), target) if kinds else None
 
     def ask_by_name(self, names: Iterable[str]) -> tuple[Asked, str] | None:
         for name in self.shuffled(names):
-            if (asked := self.named(name)) is not None:
-                return asked, f"{self.take(asked.object)} do the {name}."
+            if (request := self.request_by_name(name)) is not None:
+                return request, f"{self.take(request.object)} do the {name}."
         return None
 
     def ask_shown(self) -> tuple[Asked, str] | None:
-        return self.ask_by_name(self.shown)
+        return self.ask_by_name(self.shown_names)
 
     def ask_meant(self) -> tuple[Asked, str] | None:
-        return self.ask_by_name(self.meant)
+        return self.ask_by_name(self.meant_names)
 
     def ask_plain(self) -> tuple[Asked, str]:
         """Show a procedure, or say a wish beside what is asked."""
-        for name in [name for name in list(self.procedures)[:3] if name not in self.shown]:
-            if (asked := self.named(name)) is not None and (len(self.wishes) > len(self.shown) or not self.liked):
-                self.shown[name] = asked
-                return asked, f"{self.take(asked.object)} do the {name}: {self.deed(asked)}."
-        new = [kind for kind in self.liked if kind not in self.wishes]
-        for kind in [*new, *self.shuffled(self.liked)]:
+        for name in [name for name in list(self.procedures)[:3] if name not in self.shown_names]:
+            if (request := self.request_by_name(name)) is not None and (
+                len(self.wishes) > len(self.shown_names) or not self.liked_kinds
+            ):
+                self.shown_names[name] = request
+                return request, f"{self.take(request.object)} do the {name}: {self.words_of(request)}."
+        new = [kind for kind in self.liked_kinds if kind not in self.wishes]
+        for kind in [*new, *self.shuffled(self.liked_kinds)]:
             if len({*self.targets[kind]} - {self.type_at(self.at[kind]), self.wishes.get(kind)}):
                 break
         while True:
             before = self.wishes.get(kind)
-            said = self.change_wish(kind, in_instruction=True)
+            wish = self.change_wish(kind, in_instruction=True)
             if self.wishes[kind] != self.type_at(self.at[kind]):
                 break
             self.wishes.pop(kind) if before is None else self.wishes.update({kind: before})
-        asked = Asked(_PLACE, kind, self.wishes[kind])
-        return asked, f"{self.take(kind)} {self.deed(asked)}. {said}"
+        request = Asked(_PLACE, kind, self.wishes[kind])
+        return request, f"{self.take(kind)} {self.words_of(request)}. {wish}"
 
-    def day(self, cue: str, asked: Asked, instruction: str) -> Day:
+    def day(self, cue: str, request: Asked, instruction: str) -> Day:
         """Place everything, prove the game, and let it be so afterwards."""
-        kind, place = asked.object, self.at[asked.object]
-        forbidden = self.forbidden.get(kind) if kind in self.owned else None
+        kind, place = request.object, self.at[request.object]
+        forbidden = self.forbidden.get(kind) if kind in self.owned_kinds else None
         self.carry_in_sight(kind, place if forbidden != place else self.other[kind])
         where: dict[str, list[int]] = {name: [i] for name, i in self.at.items()}
         for name, other in self.other.items():
             where[name].append(other)
         for name in self.usual:
-            if name != kind and self.chance(self.mix.strays):
+            if name != kind and self.is_drawn(self.mix.strays):
                 where[name] = [self.another(name, self.at[name])]
-        allowed = [i for i in where[kind] if i != forbidden]
-        game = self.game(asked, where)
-        fewest = self.game(asked, {**where, kind: allowed}).proved()
-        names = tuple(self.names[i] for i in allowed)
+        allowed_places = [i for i in where[kind] if i != forbidden]
+        game = self.game(request, where)
+        fewest = self.game(request, {**where, kind: allowed_places}).proved()
+        names = tuple(self.names[i] for i in allowed_places)
         truth = Truth(
-            task_of(asked.task_type, kind.lower(), asked.target.lower()), names,
+            task_of(request.task_type, kind.lower(), request.target.lower()), names,
             None if forbidden is None else (kind.lower(), self.names[forbidden]),
         )  # fmt: skip
-        poison = self.poison(kind, allowed)
+        poison = self.poison(kind, allowed_places)
         self.last_asked[kind] = self.today
-        for some in (self.news, self.doubted):
+        for some in (self.news, self.doubted_kinds):
             if kind in some and cue in ("told", "usual"):
                 some.remove(kind)
-        if kind in self.moved:
+        if kind in self.moved_kinds:
             self.evidence.pop(kind, None)
-            self.at[kind] = self.first_of(asked.target)
+            self.at[kind] = self.first_of(request.target)
         budget = len(fewest.walkthrough) + self.mix.spare_steps
-        return Day(tuple(self.said), instruction, game, budget, cue, truth, poison)
+        return Day(tuple(self.sayings), instruction, game, budget, cue, truth, poison)
 
     def poison(self, kind: str, places: Sequence[int]) -> str:
         wrong = self.one(i for i in self.able(kind) if i not in places)
@@ -606,16 +615,18 @@ class _Teller:
         return min(places, key=lambda i: int(self.names[i].rpartition(" ")[2]))
 
     def carry_in_sight(self, kind: str, place: int) -> None:
-        """Put a thing that people carry about where whoever does today's task looks."""
-        able = [name for name in self.moved if name != kind and place in self.able(name) and self.at[name] != place]
+        """Put something into the sight of whoever does today's task."""
+        able = [
+            name for name in self.moved_kinds if name != kind and place in self.able(name) and self.at[name] != place
+        ]
         stale = [name for name in able if name not in self.evidence]
-        if able and self.chance(0.8):
+        if able and self.is_drawn(0.8):
             name = self.one(stale or able)
             self.at[name] = place
             self.evidence[name] = None
 
-    def game(self, asked: Asked, where: Mapping[str, Sequence[int]]) -> GeneratedGame:
-        task_type, name, target = asked
+    def game(self, request: Asked, where: Mapping[str, Sequence[int]]) -> GeneratedGame:
+        task_type, name, target = request
         objects = []
         for kind, places in sorted(where.items()):
             for i in places:
@@ -633,7 +644,10 @@ class _Teller:
 
 
 def _names(scene: Scene) -> list[str]:
-    """Return the names of a room's receptacles in the text: numbers of a type count down in the order of ids."""
+    """Return the names of receptacles, as the text has them.
+
+    Numbers of a type count down in the order of ids.
+    """
     left = Counter(receptacle.type for receptacle in scene.receptacles)
     names = []
     for receptacle in scene.receptacles:

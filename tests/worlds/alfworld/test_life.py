@@ -61,7 +61,7 @@ def test_sides_share_no_home_no_sentence_form_and_no_name(held_out):
     assert not set(HELD_OUT_NAMES) & set(TRAINING_NAMES)
     assert all(life.home >= NUM_TRAINING for life in held_out)
     forms = [lives._pattern(form.rstrip(".")) for topic in SENTENCES for form in sentence_forms(topic, False)]
-    texts = [text for life in held_out for day in life.days for said in day.said for text in said if said.text]
+    texts = [text for life in held_out for day in life.days for said in day.sayings for text in said if said.text]
     texts += [day.instruction for life in held_out for day in life.days]
     assert not [text for text in texts for form in forms if form.search(text)]
     names = {read_instruction(day.instruction).name for life in held_out for day in life.days} - {""}
