@@ -24,7 +24,7 @@ def page(data: Any, title: str) -> str:
     files = importlib.resources.files(__package__)
     script, style = ((files / name).read_text("utf-8") for name in ("view.js", "view.css"))
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
-    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:"
     return (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

@@ -12,17 +12,26 @@ entry was so, and what an entry said before. The folder is only read.
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import json
+import math
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+import numpy as np
+
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.language.images import png
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.record import Record
 from embodied_mem.memory.store import folder_scope
 from embodied_mem.viewer.page import page
+
+MAX_PICTURE_BYTES = 1 << 26
+"""Of all pictures in a page."""
 
 
 def trace_data(path: pathlib.Path) -> dict[str, Any]:
@@ -46,8 +55,34 @@ def trace_data(path: pathlib.Path) -> dict[str, Any]:
 
 def memory_data(memory: LifelongMemory) -> dict[str, Any]:
     """Collect every entry of a memory with its earlier texts."""
-    entries = memory.get_all()
-    return {"kind": "memory", "entries": [_row(one) | {"was": _was(memory, one)} for one in entries]}
+    rows, left = [], MAX_PICTURE_BYTES
+    for one in memory.get_all():
+        row = _row(one) | {"was": _was(memory, one)}
+        if urls := [url for image in one.images if len(url := picture_url(image)) <= left and url]:
+            row["pictures"] = urls
+            left -= sum(map(len, urls))
+        rows.append(row)
+    return {"kind": "memory", "entries": rows}
+
+
+def picture_url(image: Mapping[str, Any]) -> str:
+    """Return a stored image as a data URL.
+
+    "" if its bytes are nowhere, or are no PNG or JPEG.
+    The file of a path counts only while it has the hash that memory keeps.
+    """
+    data = base64.b64decode(image["data"]) if "data" in image else b""
+    shape = image.get("shape", ())
+    if len(shape) == 3 and shape[2] == 3 and len(data) == math.prod(shape):  # pixels, not a file
+        data = png(np.frombuffer(data, np.uint8).reshape(shape))
+    if not data and "path" in image:
+        try:
+            data = pathlib.Path(image["path"]).read_bytes()
+        except (OSError, ValueError):
+            return ""
+        data = data if hashlib.sha256(data).hexdigest() == image["hash"] else b""
+    kind = "png" if data.startswith(b"\x89PNG\r\n\x1a\n") else "jpeg" if data.startswith(b"\xff\xd8\xff") else ""
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}" if kind else ""
 
 
 def _was(memory: LifelongMemory, entry: Record) -> list[dict[str, Any]]:

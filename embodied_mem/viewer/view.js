@@ -236,6 +236,10 @@ function showMemory(entries) {
     return `${new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ")}, `;
   }
 
+  // Pictures by the time at which they were seen: a fact shows those of its sources.
+  const pictures = new Map(entries.filter((one) => one.pictures).map((one) => [one.from, one.pictures]));
+  const picture = (parent, url) => add(parent, "img", { src: url, alt: "what was seen" });
+
   add(main, "h1", {}, `${entries.length} entries`);
   const filter = add(main, "div", { class: "bar" });
   const words = add(filter, "input", { type: "search", placeholder: "only with these words", "aria-label": "search" });
@@ -294,6 +298,8 @@ function showMemory(entries) {
     const text = add(row, "td", {}, one.text);
     const until = one.until === null ? "" : `, until ${one.until}`;
     add(text, "br");
+    for (const url of one.pictures || []) picture(text, url);
+    if (one.pictures) add(text, "br");
     const room = one.fact && roomOf(one.fact[0]) ? `${roomOf(one.fact[0])}, ` : "";
     add(text, "small", {}, `${room}since ${one.from}${until}, ${one.trust}${one.was.length ? `, ${one.was.length} before` : ""}`);
     const time = add(add(row, "td"), "svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none" });
@@ -307,6 +313,7 @@ function showMemory(entries) {
       for (const old of one.was) add(history, "li", {}, `${old.from} to ${old.until ?? "now"}: ${old.text}`);
       const from = one.sources.map(([episode, step]) => step === null ? `${episode}` : `${episode} step ${step}`);
       add(history, "li", {}, `from episode ${from.join(", ") || "none known"}`);
+      for (const [, , seen] of one.sources) for (const url of pictures.get(seen) || []) picture(history, url);
     };
   }
 

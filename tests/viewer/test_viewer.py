@@ -1,5 +1,6 @@
 """The page: made from what was played or kept, and looked at in a real browser where one is installed."""
 
+import base64
 import io
 import json
 import pathlib
@@ -7,6 +8,7 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
@@ -14,10 +16,11 @@ from embodied_mem.agents.rollout import rollout
 from embodied_mem.agents.trace import open_trace, traced
 from embodied_mem.envs import make
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
-from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.language.images import png
+from embodied_mem.memory import Image, LifelongMemory, Scope
 from embodied_mem.registry import load
 from embodied_mem.viewer.page import page
-from embodied_mem.viewer.terminal import main
+from embodied_mem.viewer.terminal import main, memory_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -243,3 +246,21 @@ def test_what_is_no_trace_and_no_memory_is_refused(tmp_path):
         (tmp_path / "wrong.jsonl").write_text(text)
         with pytest.raises(InvalidInputError, match=r"wrong\.jsonl"):
             main([str(tmp_path / "wrong.jsonl")])
+
+
+def test_pictures_are_shown_with_what_was_seen_on_them(browser, tmp_path):
+    pixels = np.zeros((4, 6, 3), np.uint8)
+    kept, file = png(pixels + 9), tmp_path / "cam.png"
+    file.write_bytes(png(pixels + 7))
+    (tmp_path / "secret.txt").write_text("no picture")
+    with LifelongMemory.open(tmp_path / "memory") as memory:
+        memory.begin_task("t", "look", "")
+        images = [Image(kept, keep=True), Image(pixels, keep=True), file, tmp_path / "secret.txt"]
+        memory.observe("look", images=images, facts=[("mug", "on", "desk", 0.9)])
+        urls = next(row["pictures"] for row in memory_data(memory)["entries"] if row["module"] == "views")
+        assert [base64.b64decode(url.partition(",")[2]) for url in urls] == [kept, png(pixels), file.read_bytes()]
+        file.write_bytes(png(pixels + 1))  # another picture by now
+        assert len(next(row["pictures"] for row in memory_data(memory)["entries"] if row["module"] == "views")) == 2
+        page_of = page(memory_data(memory), "home")
+    (tmp_path / "home.html").write_text(page_of, "utf-8")
+    assert shown(browser, tmp_path / "home.html").count('<img src="data:image/png') == 2

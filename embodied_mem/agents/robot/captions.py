@@ -59,7 +59,7 @@ def caption_facts(caption: str, reader: Reader = ENGLISH) -> tuple[Fact, ...]:
 
 
 def _facts_in(sentence: str, reader: Reader) -> Sequence[Fact]:
-    """Return the facts of a sentence; none if one of them is doubtful."""
+    """Return the facts of a sentence; none if one is doubtful."""
     clauses = [_told_of_one(_POSTURES.sub(" is ", sentence, count=1))]
     place, *rest = _HAS.split(sentence, maxsplit=1)
     within = _IN_IT.search(sentence)
@@ -82,7 +82,7 @@ def _is_room(name: str) -> bool:
 
 
 def _told_of_one(sentence: str) -> str:
-    """Put a comma before a second place, so that it is told of the thing and not of the first place."""
+    """Put a comma before a second place: it is told of the thing."""
     text, *rest = _PLACES.split(sentence)
     for number, (word, place) in enumerate(zip(rest[::2], rest[1::2])):
         is_second = number > 0 and word in _BESIDE and not text.endswith(",")
