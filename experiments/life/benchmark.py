@@ -155,7 +155,7 @@ def _row(lives: Sequence[Life], results: Sequence[Sequence[Outcome]]) -> dict[st
         "cues": {cue: float(np.mean(some)) if some else None for cue, some in of_cue.items()},
         "windows": [float(wins[:, i : i + FIRST].mean()) for i in range(0, wins.shape[1], FIRST)],
         "homes": wins.mean(1).tolist(),
-        "recalled_after_forgetting": sum(outcome.recalled for life in results for outcome in life),
+        "recalled_after_forgetting": sum(outcome.num_recalled for life in results for outcome in life),
     }
 
 
