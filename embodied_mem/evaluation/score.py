@@ -311,7 +311,7 @@ def score_deliveries(
             name = setting.name
             delivery, view, acting = under(
                 setting, executor, compiler, bank, source=source, numbered=memory.numbered,
-                newest_first=memory.newest_first, chat=chat, registered=registered,
+                newest_first=memory.newest_first, chat=chat, registered=registered, reading=memory.reading,
             )  # fmt: skip
 
             def row_of(one: Trajectory, number: int, name: str = name) -> EpisodeResult:
