@@ -22,7 +22,9 @@ PLACES = {
     },
     "agents": {
         "cradle": "baselines.cradle:Cradle",
+        "memharness": "baselines.memharness:MemHarness",
         "reflexion": "baselines.reflexion:Reflexion",
+        "verl_agent": "baselines.verl_agent:VerlAgent",
         "voyager": "baselines.voyager:Voyager",
     },
     "worlds": {

@@ -45,6 +45,9 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "python experiments/evaluate.py --config=eb_": "tests/experiments/test_evaluate_planner_command.py",
     "python experiments/evaluate.py --config=alfworld --agents chat": "tests/experiments/test_evaluate_chat_agents.py",
     "python experiments/evaluate.py --config=alfworld --agents full": "tests/experiments/baselines",
+    "python experiments/evaluate.py --config=alfworld --agents verl_agent": "tests/experiments/baselines",
+    "python experiments/evaluate.py --config=alfworld --executor": "tests/compiler/test_think_action.py",
+    "embodied-mem serve openenv": "tests/serve/test_openenv.py",
     "python experiments/evaluate.py --config=alfworld --deliveries none static compiled_text": (
         "tests/experiments/test_evaluate_served.py"
     ),

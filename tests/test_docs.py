@@ -10,7 +10,7 @@ import re
 import pytest
 from pages import FENCE, PAGES, ROOT, TABLE
 
-from embodied_mem.errors import DataNotFoundError
+from embodied_mem.errors import DataNotFoundError, MissingDependencyError
 from embodied_mem.registry import names
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -39,12 +39,12 @@ def test_complete_python_blocks_run(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     try:
         exec(compile(code, "block", "exec"), {"__name__": "block"})
-    except DataNotFoundError as error:
+    except (DataNotFoundError, MissingDependencyError) as error:  # openenv and verifiers: tests/serve runs theirs
         pytest.skip(str(error))
 
 
 def test_the_readme_has_examples_that_need_no_data():
-    assert sum(is_complete(*block) for block in blocks(ROOT / "README.md")) == 2
+    assert sum(is_complete(*block) for block in blocks(ROOT / "README.md")) == 3
 
 
 def slug(heading: str) -> str:

@@ -18,6 +18,8 @@ Every delivery gets the same retrieved experiences, and the same executor reads 
     mem0_2, ...        a registered memory method (`agents.method`) that has observed the bank's episodes; its text
                        stands in the prompt from the first step on, or with `_steps` behind the name is recalled at
                        every step
+    lifelong_static, lifelong_compiled, ...
+                       the same as without `lifelong_`, of the pool of a `LifelongMemory`, see `LifelongDelivery`
     memgen, ...        a registered delivery with weights of its own, see `experiments/baselines/memgen.py`
 """
 
@@ -37,6 +39,8 @@ from embodied_mem.agents.method import MemoryMethod, make_method, num_tokens
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.pool import Reading
 from embodied_mem.types import Episode
 
 if TYPE_CHECKING:
@@ -105,7 +109,7 @@ class StaticInjection(NoMemory):
     def begin(self, views: Sequence[View]) -> None:
         """Renders the experiences once."""
         for view in views:
-            view.state = Delivered(memory=render_experiences(view.experiences))
+            view.state = Delivered(memory=view.memory)
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
         """Return the same text at every step."""
@@ -359,10 +363,64 @@ class CompiledMemory:
         return delivered
 
 
+class LifelongDelivery:
+    """Another delivery, of the pool of a lifelong memory.
+
+    Where trajectories alone are read, the pool is that of the start. Else each episode is lived in a fork of the
+    memory: every answer is observed, and the pool is retrieved again where memory changed or the Brief State moved on.
+
+    Args:
+        inner: gives what the pool says.
+        memory: of an episode that begins; or the one of all episodes.
+        reading: what is read of it.
+        task_key: what identifies the task behind an id; nothing of an episode's own task is in its pool.
+    """
+
+    def __init__(
+        self,
+        inner: Delivery,
+        memory: LifelongMemory | Callable[[View], LifelongMemory],
+        reading: Reading,
+        task_key: Callable[[str], str] = str,
+    ):
+        self.name = LIFELONG + inner.name
+        self._inner, self._memory, self._reading, self._key = inner, memory, reading, task_key
+        self._lives = not set(reading.kinds) <= {"experience", "failure"}
+        self._running: list[tuple[View, LifelongMemory]] = []
+
+    def begin(self, views: Sequence[View]) -> None:
+        """Retrieves the pools, and begins the tasks in forks."""
+        self._running = []
+        for view in views:
+            memory = self._memory if isinstance(self._memory, LifelongMemory) else self._memory(view)
+            if self._lives:
+                memory = memory.fork()
+                memory.begin_task(view.task_id, view.goal, view.first)
+                self._running.append((view, memory))
+            self._read(view, memory)
+        self._inner.begin(views)
+
+    def _read(self, view: View, memory: LifelongMemory, about: str = "") -> None:
+        exclude = (view.task_id,) if view.task_id else ()
+        view.pool = memory.pool_of(view.goal, view.first, self._reading, about, exclude, self._key)
+        view.experiences = view.pool.experiences
+
+    def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
+        """Observes the newest answers, then delivers what the pools say."""
+        for view, memory in self._running:
+            if any(view is one for one in views):
+                for action, answer in view.turns[memory.step :]:
+                    memory.observe(action, answer)
+                self._read(view, memory, getattr(view.state, "current", ""))
+        return self._inner.deliver(views, keys)
+
+
 STEPS = "_steps"
+LIFELONG = "lifelong_"
 
 BUILT_IN = (
     "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher",
+    "lifelong_static", "lifelong_compiled", "lifelong_compiled_text", "lifelong_compiled_no_brief",
 )  # fmt: skip
 
 
@@ -390,9 +448,12 @@ def make_delivery(
     chat: ChatModel | None = None,
     task_key: Callable[[str], str] = str,
     registered: Callable[[str, Executor], Delivery] | None = None,
+    memory: LifelongMemory | Callable[[View], LifelongMemory] | None = None,
+    reading: Reading | None = None,
 ) -> Delivery:
     """Make the delivery called `name`.
 
+    `memory` and `reading` are for those of a lifelong memory, see `LifelongDelivery`.
     `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`, and `episodes`, `numbered`, `chat` and
     `task_key` for memory methods, see `MethodDelivery`; `registered` makes a registered one for an executor.
 
@@ -401,6 +462,11 @@ def make_delivery(
             and none is given.
     """
     check_names((name,))
+    if name.startswith(LIFELONG):
+        if memory is None:
+            raise InvalidInputError(f"delivery {name!r}: expected a lifelong memory, got none")
+        inner = make_delivery(name.removeprefix(LIFELONG), compiler, soft=soft, hint_tokens=hint_tokens)
+        return LifelongDelivery(inner, memory, reading or Reading(), task_key)
     if name in method_deliveries():
         return MethodDelivery(name, episodes, executor, numbered, chat, task_key)
     if name not in BUILT_IN:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import jax
 
     from embodied_mem.compiler.executor import Acts
+    from embodied_mem.compiler.think_action import ThinkAction
 
 
 DRAWN = -1
@@ -120,7 +121,8 @@ def rollout(
         tasks: of each agent, in order; some may have fewer. `DRAWN` as all first ones leaves these to the envs.
         on_episode: called when an episode ends.
         lists_actions: agents get the world's `admissible_commands` at the start of a task; for worlds where that is a
-            list of all actions that is part of the original's prompt.
+            list of all actions that is part of the original's prompt. An agent with a true `reads_actions` gets those
+            that are possible now at every step.
         idle: command of an env that is done while others go on.
 
     Raises:
@@ -132,6 +134,7 @@ def rollout(
             f"rollout: expected one agent and one list of tasks per env ({count}), got {len(agents)}, {len(tasks)}"
         )
     rows = [_Playing(i, agent, list(own)) for i, (agent, own) in enumerate(zip(agents, tasks))]
+    reads = [getattr(agent, "reads_actions", False) for agent in agents]
     episodes: list[Played] = []
     first = True
     while any(row.left for row in rows):
@@ -146,7 +149,7 @@ def rollout(
             for i, row in enumerate(rows):
                 if row.starts:
                     told = {"task_id": info["task_id"][i]}
-                    if lists_actions:
+                    if lists_actions or reads[i]:
                         told["admissible_commands"] = info["admissible_commands"][i]
                     row.start(info["goal"][i], observations[i], told | _images(info, i))
         given = {row.index: command for row in rows if row.left and (command := row.decide()) is not None}
@@ -157,7 +160,8 @@ def rollout(
             continue
         observations, _, ended, cut, info = envs.step([given.get(i, idle) for i in range(count)])
         for i in given:
-            rows[i].answer(observations[i], _images(info, i))
+            possible = {"admissible_commands": info["admissible_commands"][i]} if reads[i] else {}
+            rows[i].answer(observations[i], possible | _images(info, i))
             if ended[i] or cut[i]:
                 episodes.append(rows[i].finish(info, bool(cut[i] and not ended[i]), on_episode))
     return sorted(episodes, key=lambda episode: episode.task)
@@ -371,7 +375,7 @@ def _fold_in() -> Callable[[jax.Array, int], jax.Array]:
 
 def _admissible(info: Mapping[str, Any]) -> Sequence[Sequence[str]]:
     if "admissible_commands" not in info:
-        raise InvalidInputError("decoding: expected a world that lists its admissible commands, got one that does not")
+        raise InvalidInputError("executor: expected a world that lists its admissible commands, got one that does not")
     commands: Sequence[Sequence[str]] = info["admissible_commands"]
     return commands
 
@@ -389,6 +393,7 @@ def play(
     max_steps: int | None = None,
     on_step: Callable[[int, int], None] | None = None,
     constrained: bool = False,
+    scheme: ThinkAction | None = None,
 ) -> list[Trajectory]:
     """Plays one episode per entry of `tasks`, at most `envs.num_envs` of them, and returns them in that order.
 
@@ -401,9 +406,10 @@ def play(
         max_steps: stop earlier than the environments do.
         on_step: called after each step with (episodes running, episodes won).
         constrained: the executor gives one of the world's `admissible_commands` and nothing else.
+        scheme: writes the executor's prompts in place of `executor_text`; lists the world's commands.
 
     Raises:
-        InvalidInputError: `constrained`, and the world does not list them.
+        InvalidInputError: `constrained` or `scheme`, and the world does not list them.
     """
     game, count = Lockstep(envs, tasks, bank, top_k), len(tasks)
     delivery.begin([row.view for row in game.rows])
@@ -424,7 +430,11 @@ def play(
                 view.goal, view.room, view.turns, shown,
                 memory=d.memory, hint=d.hint, num_soft=0 if d.soft is None else len(d.soft),
             )
-            for view, d in zip(views, delivered)
+            if scheme is None
+            else scheme.prompt(
+                view.first, view.turns, _admissible(game.info)[row], "\n".join(filter(None, (d.memory, d.hint)))
+            )
+            for row, view, d in zip(rows, views, delivered)
         ]  # fmt: skip
         soft, more = [d.soft for d in delivered], dict[str, Any]()
         if constrained:

@@ -95,19 +95,23 @@ class ServedExecutor:
                 done.result()
         answers = [replies[row] for row in range(len(prompts))]
         return Turn(
-            [command_in(without_thoughts(answer.text)) for answer in answers],
+            [self.command(answer.text) for answer in answers],
             [answer.usage.prompt_tokens for answer in answers],
             [answer.usage.completion_tokens for answer in answers],
             decode_s=time.perf_counter() - started,
         )
 
-    def _ask(self, told: _Told, choices: Sequence[str] | None) -> ChatReply:
-        prompt, pictures = told
+    def messages(self, prompt: str, pictures: tuple[bytes, ...]) -> list[Message]:
+        """Write what the model is sent for a prompt."""
         text = prompt.removesuffix("\n>")
-        messages: list[Message] = [
-            *self._told,
-            {"role": "user", "content": content(f"{text}\n{ASKED}", pictures)},
-        ]
+        return [*self._told, {"role": "user", "content": content(f"{text}\n{ASKED}", pictures)}]
+
+    def command(self, reply: str) -> str:
+        """Find the command in a reply."""
+        return command_in(without_thoughts(reply))
+
+    def _ask(self, told: _Told, choices: Sequence[str] | None) -> ChatReply:
+        messages = self.messages(*told)
         return self._chat.complete(
             messages, max_tokens=self._max_tokens + (_AROUND if choices else 0), temperature=self._temperature,
             response_format=None if choices is None else one_of(choices),

@@ -21,6 +21,7 @@ from embodied_mem.compiler.prompts import (
     plain_goal,
 )
 from embodied_mem.memory import Experience
+from embodied_mem.memory.pool import Pool
 from embodied_mem.memory.readers import DEFAULT, Reader
 
 _FOUND_IN = re.compile(r"((?:was|\bused \w+) in )([a-z]+) (\d+)")
@@ -41,6 +42,7 @@ class View:
         first: the first observation, whole.
         task_id: of the task that is played; only for who must not remember it.
         images: that came with the newest observation (`types.Observation`).
+        pool: of a lifelong memory, in place of `experiences` alone; None without one.
     """
 
     goal: str
@@ -52,6 +54,14 @@ class View:
     first: str = ""
     task_id: str = ""
     images: tuple[bytes, ...] = ()
+    pool: Pool | None = None
+
+    @property
+    def memory(self) -> str:
+        """The pool M as text, a record after the other."""
+        if self.pool is None:
+            return render_experiences(self.experiences)
+        return "\n".join(record.text for record in self.pool.records) or "nothing"
 
     @property
     def remembered(self) -> tuple[bytes, ...]:
@@ -150,7 +160,7 @@ def compile_prompt(view: View, brief: bool = True) -> str:
     see for a small model; that it stands in one is easy.
     """
     action, observation = view.turns[-1] if view.turns else ("", "")
-    memory = render_experiences(view.experiences)
+    memory = view.memory
     if not brief:
         history = action_history(view.goal, view.room, [action for action, _ in view.turns])
         return compiler_prompt(memory, history, action, observation, plain_goal(view.goal))

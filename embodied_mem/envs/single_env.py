@@ -2,10 +2,13 @@
 
     import embodied_mem.envs                                            # registers the ids
     env = gymnasium.make("embodied_mem/alfworld-v0", render_mode="ansi")                       # or, without the import:
-    envs = gymnasium.make_vec("embodied_mem.envs:embodied_mem/alfworld-v0", num_envs=16, autoreset_mode="NextStep")
+    envs = gymnasium.make_vec("embodied_mem.envs:embodied_mem/alfworld-v0", num_envs=16)
 
-Without `tasks`, a world that makes tasks of its own plays those of a new home, which needs no data. Other options are
-those of the world's class.
+Without `tasks`, a world that makes tasks of its own plays those of a new home, which needs no data; another one plays
+its `default_tasks`. Options are those of the world's class, and two for all worlds:
+
+    goal_in_observations=True      # each text ends with the goal, not the first one alone
+    shaping=1.0                    # rewards also have 1.0 times the growth of `info["progress"]`
 """
 
 from __future__ import annotations
@@ -31,15 +34,68 @@ def _generated(world: str, seed: int) -> dict[str, Any]:
     return dict(load(world, "generated")(NUM_GENERATED, seed))
 
 
-def _make(world: str, num_envs: int, render_mode: str | None, options: dict[str, Any]) -> NativeVectorEnv:
+def _make(
+    world: str, num_envs: int, render_mode: str | None, options: dict[str, Any]
+) -> NativeVectorEnv | GoalAndShaping:
     if render_mode not in (None, "ansi"):
         raise InvalidInputError(f"render_mode: expected None or 'ansi', got {render_mode!r}")
-    tasks = {}
-    if "tasks" not in options and card(world).generated:
-        tasks = _generated(world, checked_seed(options.get("seed", 0)))
+    options = dict(options)
+    shows_goal, shaping = options.pop("goal_in_observations", False), options.pop("shaping", 0.0)
+    if not isinstance(shows_goal, bool):
+        raise InvalidInputError(f"goal_in_observations: expected True or False, got {shows_goal!r}")
+    shaping = checked_finite("shaping", shaping)
+    tasks: dict[str, Any] = {}
+    if "tasks" not in options:
+        if card(world).generated:
+            tasks = _generated(world, checked_seed(options.get("seed", 0)))
+        elif default := getattr(load(world, "env", options.get("backend")), "default_tasks", ""):
+            tasks = {"tasks": default}
     envs = make(world, num_envs=num_envs, **options, **tasks)
-    envs.made_by, envs.render_mode = functools.partial(_make, world, num_envs, render_mode, options), render_mode
+    envs.made_by, envs.render_mode = functools.partial(_plain, world, num_envs, render_mode, options), render_mode
+    return GoalAndShaping(envs, shows_goal, shaping) if shows_goal or shaping else envs
+
+
+def _plain(world: str, num_envs: int, render_mode: str | None, options: dict[str, Any]) -> NativeVectorEnv:
+    envs = _make(world, num_envs, render_mode, options)
+    assert isinstance(envs, NativeVectorEnv)
     return envs
+
+
+class GoalAndShaping(gymnasium.vector.VectorWrapper):
+    """Envs that tell the goal in every text, and of which the reward has a part for progress.
+
+    The part is `shaping` times the growth of `progress` in this step, so that it sums to the same for every way to a
+    state.
+    """
+
+    env: NativeVectorEnv
+
+    def __init__(self, envs: NativeVectorEnv, shows_goal: bool, shaping: float):
+        super().__init__(envs)
+        self._shows_goal, self._shaping = shows_goal, shaping
+        self._progress = np.zeros(envs.num_envs)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Reset:
+        texts, info = self.env.reset(seed=seed, options=options)
+        self._progress = np.array(info["progress"], float)
+        return self._with_goal(texts, info), info
+
+    def step(self, actions: Texts) -> Answers:
+        texts, rewards, terminated, truncated, info = self.env.step(actions)
+        progress = np.array(info["progress"], float)
+        rewards, self._progress = rewards + self._shaping * (progress - self._progress), progress
+        return self._with_goal(texts, info), rewards, terminated, truncated, info
+
+    def _with_goal(self, texts: Texts, info: dict[str, Any]) -> Texts:
+        if not self._shows_goal:
+            return texts
+        return [text if text.endswith(goal) else f"{text}\n\n{goal}" for text, goal in zip(texts, info["goal"])]
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        return self.env.call(name, *args, **kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        return self.env.get_attr(name)
 
 
 class TextEnv(gymnasium.Env[str, str]):
@@ -96,16 +152,16 @@ def _row(info: dict[str, Any]) -> dict[str, Any]:
 
 
 class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
-    """Envs of a world of which those that ended start anew by themselves.
+    """Envs of a world of which those that ended start anew by themselves; texts are tuples, as in their space.
 
     Next step: the step after an episode's end starts the next one, whatever its action is, with reward 0. Same step:
     the step that ends an episode answers with the start of the next one; `info` has the last text in `final_obs`, what
     else was known in `final_info`, and in `_final_obs` which envs these are of.
     """
 
-    env: NativeVectorEnv
+    env: NativeVectorEnv | GoalAndShaping
 
-    def __init__(self, envs: NativeVectorEnv, mode: AutoresetMode):
+    def __init__(self, envs: NativeVectorEnv | GoalAndShaping, mode: AutoresetMode):
         super().__init__(envs)
         self.mode = mode
         self.metadata = {**envs.metadata, "autoreset_mode": mode}
@@ -115,7 +171,7 @@ class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
         answers = self.env.reset(seed=seed, options=options)
         mask = (options or {}).get("reset_mask")
         self._ended[:] = False if mask is None else self._ended & ~np.asarray(mask)
-        return answers
+        return tuple(answers[0]), answers[1]
 
     def step(self, actions: Texts) -> Answers:
         """As `NativeVectorEnv.step`, and as the mode says where an episode ended."""
@@ -126,13 +182,13 @@ class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
                 final_texts = np.array([text if over else None for text, over in zip(texts, ended)], dtype=object)
                 texts, info = self.env.reset(options={"reset_mask": ended})
                 info |= {"final_obs": final_texts, "_final_obs": ended, "final_info": final, "_final_info": ended}
-            return texts, rewards, terminated, truncated, info
+            return tuple(texts), rewards, terminated, truncated, info
         if (over := self._ended).any():
             texts, info = self.env.reset(options={"reset_mask": over})
             rewards, terminated, truncated = (np.where(over, 0, one) for one in (rewards, terminated, truncated))
             terminated, truncated = terminated.astype(bool), truncated.astype(bool)
         self._ended = terminated | truncated
-        return texts, rewards, terminated, truncated, info
+        return tuple(texts), rewards, terminated, truncated, info
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         return self.env.call(name, *args, **kwargs)
@@ -144,7 +200,7 @@ class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
 def make_vector(
     world: str,
     num_envs: int = 1,
-    autoreset_mode: str | AutoresetMode = AutoresetMode.DISABLED,
+    autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
     render_mode: str | None = None,
     **options: Any,
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:

@@ -24,22 +24,22 @@ _MAX_WALKS = 16
 class _Walk(NamedTuple):
     rows: Rows
     stamps: dict[str, tuple[int, int]]
-    checked: float
+    time_s: float
 
 
 _walks: dict[str, _Walk] = {}
 
 
 def walk(folder: str | os.PathLike[str]) -> Rows:
-    """List the files below a folder; equal calls return the same object while no folder changes."""
+    """List the files below a folder, the same object while nothing changes."""
     root = os.path.abspath(folder)
-    known, now = _walks.get(root), time.monotonic()
-    if known is not None:
-        if now - known.checked < _CHECK_S:
-            return known.rows
-        if all(_stamp(path) == stamp for path, stamp in known.stamps.items()):
-            _walks[root] = known._replace(checked=now)
-            return known.rows
+    walk_before, now = _walks.get(root), time.monotonic()
+    if walk_before is not None:
+        if now - walk_before.time_s < _CHECK_S:
+            return walk_before.rows
+        if all(_stamp(path) == stamp for path, stamp in walk_before.stamps.items()):
+            _walks[root] = walk_before._replace(time_s=now)
+            return walk_before.rows
     before = time.time()
     rows = tuple((path, tuple(names)) for path, _, names in os.walk(root, topdown=False))
     stamps = {path: stamp for path, _ in rows if (stamp := _stamp(path))}

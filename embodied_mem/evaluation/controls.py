@@ -9,11 +9,13 @@ For every gain there is a control that should make it vanish.
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embodied_mem.agents.deliveries import (
     GUIDANCE,
+    LIFELONG,
     SOFT_SETTINGS,
     Delivery,
     check_names,
@@ -24,8 +26,10 @@ from embodied_mem.agents.deliveries import (
 from embodied_mem.agents.method import row_name
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import option
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import LifelongMemory, MemoryBank
 from embodied_mem.memory.bank_settings import NAMES, BankView, check_setting
+from embodied_mem.memory.lifelong import replay
+from embodied_mem.memory.pool import Reading
 
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Acts, Turn
@@ -144,6 +148,7 @@ def under(
     newest_first: bool = False,
     chat: ChatModel | None = None,
     registered: Callable[[str, Any], Delivery] | None = None,
+    reading: Reading | None = None,
 ) -> tuple[Delivery, BankView, Any]:
     """(delivery, bank, executor) of a row.
 
@@ -156,6 +161,7 @@ def under(
         numbered, newest_first: as the experiences were that the models were trained on.
         chat: answers the calls of memory methods; None for rules.
         registered: see `make_delivery`.
+        reading: what is read of a lifelong memory, which has lived the episodes of the bank.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
@@ -165,7 +171,8 @@ def under(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
         episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
-        task_key=bank.task_key if _is_method(setting.delivery) else str, registered=registered,
+        task_key=bank.task_key, registered=registered, reading=reading,
+        memory=_life_of(bank, view, setting.bank) if setting.delivery.startswith(LIFELONG) else None,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":
         follower = source.follower() if source is not None and hasattr(source, "follower") else None
@@ -176,6 +183,21 @@ def under(
         else:
             executor = _Reworded(executor, follower, setting.guidance)
     return delivery, view, executor
+
+
+_LIVES: weakref.WeakKeyDictionary[MemoryBank, tuple[int, LifelongMemory]] = weakref.WeakKeyDictionary()
+
+
+def _life_of(bank: MemoryBank, view: BankView, setting: str) -> LifelongMemory:
+    """Make a lifelong memory of a bank's episodes."""
+    count, memory = _LIVES.get(bank, (-1, None)) if setting == "committed" else (-1, None)
+    if memory is None or count != len(bank):
+        memory = LifelongMemory()
+        for episode in view.episodes():
+            replay(memory, episode)
+        if setting == "committed":
+            _LIVES[bank] = len(bank), memory
+    return memory
 
 
 class _Reworded:

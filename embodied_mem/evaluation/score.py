@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from embodied_mem.agents.deliveries import Delivery
     from embodied_mem.compiler.executor import Acts
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.compiler.think_action import ThinkAction
     from embodied_mem.language.chat import ChatModel
     from embodied_mem.language.tokenizers import Tokenizer
     from embodied_mem.training.bundle import Bundle
@@ -229,6 +230,7 @@ def play_batches(
     on_played: Callable[[Trajectory], None] | None = None,
     progress: Progress | None = None,
     constrained: bool = False,
+    scheme: ThinkAction | None = None,
 ) -> list[Row]:
     """Play what is not finished, and return a row per episode.
 
@@ -236,7 +238,7 @@ def play_batches(
 
     Args:
         envs: as many as episodes are played side by side.
-        executor, delivery, bank, constrained: see `agents.rollout.play`.
+        executor, delivery, bank, constrained, scheme: see `agents.rollout.play`.
         memory: as the models were trained with.
         episodes: key in `finished` -> (task, seed).
         finished: gets the rows; a batch that is whole in it is not played.
@@ -252,6 +254,7 @@ def play_batches(
             played = play(
                 envs, executor, delivery, bank,
                 tasks=tasks, seeds=seeds, top_k=memory.top_k, shown=memory.shown, constrained=constrained,
+                scheme=scheme,
             )  # fmt: skip
             for number, (key, trajectory) in enumerate(zip(batch, played)):
                 if on_played:
@@ -282,6 +285,7 @@ def score_deliveries(
     on_played: Callable[[str, Trajectory, MemoryCompiler | None], None] | None = None,
     chat: ChatModel | None = None,
     registered: Callable[[str, Any], Delivery] | None = None,
+    scheme: ThinkAction | None = None,
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
 
@@ -294,6 +298,7 @@ def score_deliveries(
             compiler.
         chat: answers the calls of memory methods; None for rules.
         registered: see `make_delivery`.
+        scheme: see `agents.rollout.play`.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's; a seed is given twice.
@@ -311,7 +316,7 @@ def score_deliveries(
             name = setting.name
             delivery, view, acting = under(
                 setting, executor, compiler, bank, source=source, numbered=memory.numbered,
-                newest_first=memory.newest_first, chat=chat, registered=registered,
+                newest_first=memory.newest_first, chat=chat, registered=registered, reading=memory.reading,
             )  # fmt: skip
 
             def row_of(one: Trajectory, number: int, name: str = name) -> EpisodeResult:
@@ -322,6 +327,7 @@ def score_deliveries(
                 {(name, str(seed), str(task)): (task, seed) for seed in seeds for task in tasks}, kept, row_of,
                 on_played=functools.partial(_tell, on_played, name, compiler) if on_played else None,
                 progress=progress, constrained=setting.decoding == "admissible" and setting.delivery != "guidance_only",
+                scheme=scheme,
             )  # fmt: skip
             scores[name] = Score(name, rows, len(seeds), getattr(delivery, "observed", ()))
     return scores

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ..errors import InvalidInputError
 from .arguments import checked_flag, checked_number, checked_text, checked_texts, shown
@@ -25,8 +25,7 @@ from .episodic import EpisodicMemory
 from .recollection import Recollection, count_tokens
 from .record import Record, Source
 
-Form = Literal["brief", "rationale", "trajectory"]
-FORMS: tuple[Form, ...] = ("brief", "rationale", "trajectory")
+FORMS = ("brief", "rationale", "trajectory")
 """Of a trajectory: one line, as `Experience.brief`; also goal, outcome and actions; every command with its answer."""
 KINDS = ("experience", "failure", "place", "told", "rule")
 """Won and lost episodes; where things are; what somebody said, and what follows from it; regularities and lessons."""
@@ -55,7 +54,7 @@ class Reading:
 
     k: int = 8
     budget_tokens: int | None = None
-    form: Form = "brief"
+    form: str = "brief"
     kinds: tuple[str, ...] = KINDS
     numbered: bool = False
     newest_first: bool = False
@@ -166,7 +165,7 @@ def _trajectories(
     return records
 
 
-def text_of(one: Experience, form: Form) -> str:
+def text_of(one: Experience, form: str) -> str:
     """Write a trajectory; empty if it has no safe line."""
     line = one.brief()
     if not one.episode.won and line:
@@ -187,16 +186,14 @@ def _others(
 ) -> list[Record]:
     """Return records of the other modules, each with its kind and age."""
     records = []
+    earlier = {number for number, one in enumerate(memory.task_ids) if exclude and task_key(one) in exclude}
     for item in memory.retrieve(query, k=None if query == memory.goal else 2 * reading.k).items:
         kind = _KIND_OF.get(item.module, "")
         if kind not in reading.kinds:
             continue
         episode = item.episode
-        if (
-            episode is not None
-            and 0 <= episode < len(memory.task_ids)
-            and task_key(memory.task_ids[episode]) in exclude
-        ):
+        is_past = episode is not None and (episode < memory.episode or not memory.running)
+        if is_past and episode in earlier:
             continue
         age = None if episode is None else memory.episode - episode + (not memory.running)
         since = "" if age is None else " now" if age <= 0 else f" {age} tasks ago" if age > 1 else " 1 task ago"

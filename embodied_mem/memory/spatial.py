@@ -29,7 +29,7 @@ import dataclasses
 import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -53,16 +53,22 @@ from .entities import THETA, Entities, Found, is_body, is_meant, name_of
 from .graph import MAX_HOPS, Change, ConflictRule, Direction, Ended, KnowledgeGraph, Scope, Snapshot
 from .readers import DEFAULT, Reader
 from .readers.reading import AGENT, NOT, ROOM, class_of, unread_lines
+from .readers.telling import ROOMS, ToldPlace, read_telling
 from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialIndex, joined, split
 from .store import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust
 from .vectors import decoded_vector, unit_vector
-from .words import phrases
+from .words import phrases, spelling
 
 EVENT = "spatial event"
-_FIELDS = {"begin": Fields(("episode", "time")), "observe": Fields(WHEN), "correct": Fields(WHEN)}
+_FIELDS = {
+    "begin": Fields(("episode", "time")),
+    "observe": Fields(WHEN),
+    "tell": Fields((*WHEN, "note"), ("speaker", "when")),
+    "correct": Fields(WHEN),
+}
 _MAX_PLACE_BYTES, _MAX_NAME_BYTES = 2048, 2047
 """Of UTF-8: a node's name is both with a slash between them, and the graph takes 4,096."""
 
@@ -230,6 +236,23 @@ _MAX_VISITED = 64
 _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))
 _NEAR = tuple(0.5**hop for hop in range(MAX_HOPS + 1))
 _ENDED = Record._fields.index("ended")
+NO_NOTE = -1
+
+
+class Telling(NamedTuple):
+    """Who told where something is, in which note, and when; `when` in the caller's words."""
+
+    note: int
+    speaker: str
+    when: str
+    time: int
+    episode: int
+    step: int
+
+
+def _source_of(time: int) -> int:
+    """Return the source that stands for a telling, below any episode."""
+    return -2 - time
 
 
 def _in_room(text: str, room: str) -> str:
@@ -318,6 +341,7 @@ class SpatialMemory(RecordMemory):
     def _clear(self) -> None:
         self._set_index(SpatialIndex(KnowledgeGraph(self.scope, rules=self.relations.rules()), self.relations))
         self._trust: dict[int, Trust] = {}  # of facts that the robot did not see itself
+        self._tellings: dict[int, Telling] = {}  # by their number as sources of facts
         self._evidence = Evidence()
         self.place = ""
         self.time = 0
@@ -401,6 +425,8 @@ class SpatialMemory(RecordMemory):
         }
         if trust != "sensor":
             event["trust"] = trust
+        if reading.departures:
+            event["gone"] = [node for name in reading.departures for node in self._one_thing(name)]
         if facts is reading.facts:
             _drop_unusable_names(event, len(text))
         if given or facts is not reading.facts:
@@ -413,6 +439,82 @@ class SpatialMemory(RecordMemory):
         if vectors:
             event["vectors"] = self._index.looks.encoded(vectors)
         return event
+
+    def propose_telling(
+        self,
+        text: str,
+        *,
+        episode: int,
+        step: int,
+        time: int,
+        note: int = NO_NOTE,
+        speaker: str = "",
+        when: str = "",
+        trust: Trust = "user",
+    ) -> dict[str, Any] | None:
+        """Return the event with the places that somebody tells; None for none.
+
+        Nothing changes. A thing that was seen is meant by its name or, if there is one only, by its class. Its room is
+        the one that is told, or the only one that has the receptacle.
+
+        Args:
+            text: what is said.
+            episode, step, time: when.
+            note, speaker, when: number of the note, who said it, and the date in words.
+            trust: of who says it; a quotation tells nothing.
+        """
+        if trust in QUOTED or _is_unusable(text):
+            return None
+        telling = read_telling(text, self._index.known_names())
+        facts = [list(self._on_map(place)) for place in telling.places]
+        left = list(dict.fromkeys(node for name in telling.departures for node in self._one_thing(name)))
+        if not facts and not left:
+            return None
+        where = {"episode": episode, "step": step, "time": time}
+        origin = {"note": note, "speaker": speaker, "when": when, "trust": trust}
+        return {"op": "tell", **where, **origin, "facts": facts, "gone": left}
+
+    def _on_map(self, telling: ToldPlace) -> tuple[str, str, str, float | None, str]:
+        """Return thing, relation, receptacle, confidence and room, as the map calls them."""
+        things = [split(node)[1] for node in self._one_thing(telling.thing)]
+        room = next((one for name in (telling.place, *telling.within) if (one := self._room(name)) is not None), None)
+        place, rooms = telling.place, dict[str, None]()
+        for name in (place, *telling.within, place.partition(" of ")[2]) if room != place else ():
+            nodes = self._nodes_called(name) if name and not rooms else []
+            rooms |= dict.fromkeys(split(node)[0] for node in nodes)
+            names = dict.fromkeys(split(node)[1] for node in nodes)
+            place = next(iter(names)) if name == place and len(names) == 1 else place
+        if room is None:
+            room = next(iter(rooms)) if len(rooms) == 1 else self.place if self.place in rooms else self._nowhere()
+        return things[0] if things else telling.thing, telling.relation, place, telling.sure, room
+
+    def _room(self, name: str) -> str | None:
+        """Return a room of the home, perhaps new; None for others."""
+        rooms = {spelling(room): room for room in self._rooms}
+        if (room := rooms.get(spelling(name))) is not None:
+            return room
+        is_new = self._nowhere() == "" and name.rpartition(" ")[2] in ROOMS and not self._nodes_called(name)
+        return name if is_new else None
+
+    def _nowhere(self) -> str:
+        """Return the place of what is somewhere in this home."""
+        return "" if not self.place or self.place in self._rooms else self.place
+
+    def _nodes_called(self, name: str) -> list[str]:
+        """Return this home's nodes of a name, or else of a class."""
+        rooms, usual = dict.fromkeys((self.place, *self._others(self.place))), spelling(name)
+        with self.graph.snapshot() as now:
+            pairs = self._entities.found([joined(room, usual) for room in rooms], now)
+            nodes = [node for node, is_there in pairs if is_there]
+            if not nodes:
+                nodes = [self._index.name(n, now) for room in rooms for n in self._index.like_kind(room, usual)]
+        return list(dict.fromkeys(nodes))
+
+    def _one_thing(self, name: str) -> list[str]:
+        """Return the nodes of the one thing of a name."""
+        pairs = [(node, self._index.place_of(node)) for node in self._nodes_called(name)]
+        nodes = [node for node, where in pairs if where is not None] or [node for node, _ in pairs]
+        return nodes if len({spelling(split(node)[1]) for node in nodes}) == 1 else []
 
     def _weighed(
         self, event: dict[str, Any], given: Sequence[list[Any]], vectors: Mapping[str, Any] | None
@@ -477,8 +579,16 @@ class SpatialMemory(RecordMemory):
                 _check_names([relation])
                 for number in (subject, object_, time, *(() if source is None else (source,))):
                     checked_number(f"{EVENT}: add", number)
+        elif op == "tell":
+            checked_trust(f"{EVENT}: trust", event.get("trust"))
+            for *names, sure, room in _checked_table(event, "facts", 5):
+                _check_names(names)
+                checked_place(room)
+                if sure is not None:
+                    _check_confidence(sure)
+            checked_texts(f"{EVENT}: gone", event.get("gone"))
         else:
-            check_given(EVENT, event, trust=checked_trust)
+            check_given(EVENT, event, trust=checked_trust, gone=checked_texts)
             if not _are_plain(checked_rows(f"{EVENT}: facts", event.get("facts"))):
                 for fact in _checked_table(event, "facts", 3, 4):
                     _check_names(fact[:3])
@@ -515,15 +625,45 @@ class SpatialMemory(RecordMemory):
                 self._rooms.add(self.place)
             self._index.end(self._agent_facts(), time)
             return
-        self._observe(event, Seen(time, event["episode"], event["step"]))
+        at = Seen(time, event["episode"], event["step"])
+        self._leave(event.get("gone", ()))
+        if op == "tell":
+            self._tell(event, at)
+        else:
+            self._observe(event, at, self.place)
 
-    def _observe(self, event: Mapping[str, Any], seen: Seen) -> None:
+    def _leave(self, nodes: Iterable[str]) -> None:
+        """End the places of things."""
+        facts = []
+        for node in nodes:
+            number = self._index.find(node)
+            fact = None if number is None else self._index.last_place(number)
+            if fact is not None:
+                facts.append(fact)
+        with self.graph.snapshot() as now:
+            facts = [fact for fact, is_current in zip(facts, now.are_current(facts)) if is_current]
+        self._index.end(facts, self.time)
+        self._changes.append(("end", facts))
+
+    def _tell(self, event: Mapping[str, Any], at: Seen) -> None:
+        """Apply a telling, itself the source of its facts."""
+        if not event["facts"]:
+            return
+        source = _source_of(at.time)
+        self._tellings[source] = Telling(event["note"], event["speaker"], event["when"], *at)
+        for *fact, sure, room in event["facts"]:
+            if room and room not in self._rooms and self._nowhere() == "":
+                self._rooms.add(room)
+            row = {"facts": [fact if sure is None else [*fact, sure]], "complete": (), "trust": event["trust"]}
+            self._observe(row, at._replace(episode=source), room)
+
+    def _observe(self, event: Mapping[str, Any], seen: Seen, place: str) -> None:
         index, time, trust = self._index, seen.time, event.get("trust", "sensor")
         quoted = trust in QUOTED
         looks = index.looks.decoded(event.get("vectors", {}))
         said = [fact for fact in event["facts"] if fact[1][: len(NOT)] != NOT]  # `startswith` is slower
         complete = () if quoted else event["complete"]
-        found = self._entities.of(said, self.place, looks)
+        found = self._entities.of(said, place, looks)
         gone = [fact for name, names in complete for fact in self._gone(name, names, found)]
         if len(said) != len(event["facts"]) and not quoted:
             gone += [n for fact in event["facts"] if fact[1].startswith(NOT) for n in self.denied(*fact[:3])]
@@ -548,7 +688,7 @@ class SpatialMemory(RecordMemory):
                 changes.append(("end", ended))
             if self._evidence:
                 settled = {self.relations.read(*fact[:3])[0] for fact in said}
-                for doubt in [one for one in self._evidence if one[0] == self.place and one[1] in settled]:
+                for doubt in [one for one in self._evidence if one[0] == place and one[1] in settled]:
                     del self._evidence[doubt]
             if trust != "sensor" or self._trust:
                 self._note_trust(change, trust)
@@ -997,8 +1137,7 @@ class SpatialMemory(RecordMemory):
 
     def _record_of(self, fact: int, known: Known, now: Snapshot) -> Record:
         row, seen = now.fact(fact), known.seen
-        sources = (Source(episode, *((seen.step, seen.time) if episode == seen.episode else (None, None)))
-                   for episode in row.sources)  # fmt: skip
+        sources = (self._source_named(episode, seen) for episode in row.sources)
         data = {"nodes": (known.subject, known.relation, known.object)}
         record = new_record((*self._head(fact, known, now), data, tuple(sources), self.trust_of(fact), 0.0, ""))
         return record if row.invalid_at is None else record._replace(ended=row.invalid_at)
@@ -1029,9 +1168,15 @@ class SpatialMemory(RecordMemory):
         """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
         last, trust = known.seen, self._trust.get(fact, "sensor") if self._trust else "sensor"
         if self._source is None or self._source[0] is not last:
-            self._source = last, (Source(last.episode, last.step, last.time),)  # one for all that was seen together
+            self._source = last, (self._source_named(last.episode, last),)  # one for all that was seen together
         known.hit = (*(known.head or self._head(fact, known, now)), NOTHING, self._source[1], trust)
         return known.hit
+
+    def _source_named(self, number: int, last: Seen) -> Source:
+        """Return an episode or a telling as a source."""
+        if (telling := self._tellings.get(number)) is not None:
+            return Source(telling.episode, telling.step, telling.time)
+        return Source(number, last.step, last.time) if number == last.episode else Source(number, None)
 
     def _past_item(self, fact: int, known: Known, now: Snapshot) -> Record:
         subject, relation, object_ = split(known.subject)[1], known.relation, split(known.object)[1]
@@ -1049,6 +1194,7 @@ class SpatialMemory(RecordMemory):
         words, parts = self._index.parts()
         own = {"place": self.place, "time": self.time, "began": self._began, "episode": self._episode}
         own |= {"rooms": sorted(self._rooms), "trust": sorted(self._trust.items())}
+        own["tellings"] = [list(telling) for telling in self._tellings.values()]
         return own | {"doubted": [[*key, *row] for key, row in self._evidence.items()]} | words, *parts
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
@@ -1062,20 +1208,28 @@ class SpatialMemory(RecordMemory):
             place_, thing, said = (checked_text("doubted", word) for word in words)
             doubted[place_, thing, said] = checked_real("doubted", wrong), checked_number("doubted", episode)
         rooms = {checked_text("rooms", room) for room in state["rooms"]}
-        self._trust, self._evidence, self._rooms = trust, doubted, rooms
+        tellings: dict[int, Telling] = {}
+        for row in state["tellings"]:
+            note, speaker, when, *numbers = checked_rows("telling", row)
+            at, *where = (checked_number("telling", number) for number in numbers)
+            texts = checked_text("telling", speaker), checked_text("telling", when)
+            tellings[_source_of(at)] = Telling(checked_number("telling", note), *texts, at, *where)
+        self._trust, self._evidence, self._rooms, self._tellings = trust, doubted, rooms, tellings
         self._set_index(index)
         self.place, self.time, self._began, self._episode = place, time, began, state["episode"]
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove what names an object, what one episode alone supports, or all.
+        """Remove what names an object, has one source alone, or all.
 
-        What an episode ended stays ended.
+        Sources are episodes, speakers and notes. What these ended stays ended.
         """
         nodes, facts = self._index.counts()
+        sources = [source for source, one in self._tellings.items() if self._is_of(one, selector)]
         if selector.everything:
             self._clear()
-        elif selector.kind in ("object", "episode"):
-            self._index.remove(selector)
+        elif sources or selector.kind in ("object", "episode"):
+            self._index.remove(selector, sources)
+            self._tellings = {source: one for source, one in self._tellings.items() if source not in sources}
             self._set_index(self._index)  # what was kept of names goes, too
             for doubt, (_, episode) in [*self._evidence.items()]:
                 if episode == selector.episode or any(map(selector.in_text, doubt)):
@@ -1089,11 +1243,19 @@ class SpatialMemory(RecordMemory):
         nodes_left, facts_left = self._index.counts()
         return {"facts": facts - facts_left, "nodes": nodes - nodes_left}
 
+    def _is_of(self, telling: Telling, selector: Selector) -> bool:
+        """Return whether a selector means what was told."""
+        if telling.speaker and selector.user is not None:
+            return selector.is_name(telling.speaker)
+        is_meant = telling.episode == selector.episode or selector.is_entry("notes", telling.note)
+        return is_meant or (selector.user is not None and selector.is_user_of(self.scope))
+
     def fork(self) -> Self:
         """Return an independent copy; shared parts are copied when they change."""
         other = super().fork()
         other._set_index(self._index.fork())
         other._rooms, other._trust, other._evidence = set(self._rooms), dict(self._trust), Evidence(self._evidence)
+        other._tellings = dict(self._tellings)
         return other
 
 

@@ -23,6 +23,7 @@ from ..errors import InvalidInputError
 from .graph import Applied, Change, Direction, KnowledgeGraph, NewFact, Scope, Snapshot
 from .paged_rows import PAGE, PagedRows, Words
 from .readers.reading import AGENT, ROOM, class_of
+from .readers.telling import NO_NAMES, Names
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .store import Selector
 from .vectors import Looks
@@ -144,6 +145,7 @@ class SpatialIndex:
         self._classes: dict[str, tuple[str, int, bool]] = {}  # name -> its class, the code of it, if it says more
         self._here: dict[str, dict[str, list[int]]] = {}  # of the last few places: class -> nodes
         self._called: tuple[str, dict[str, str]] = "", {}  # place, name -> node that is known, as `Entities` found it
+        self._called_by = (0, NO_NAMES)  # number of classes, and their names
         self._asked: tuple[str, Sequence[tuple[str, str]], dict[int, None]] | None = None  # place, phrases -> nodes
 
     # Changing.
@@ -426,13 +428,20 @@ class SpatialIndex:
         code = self._kinds.find(kind)
         return [number for number, its in zip(*self.of_place(place)) if its == code]
 
-    def _of_like_kind(self, place: str, kind: str) -> list[int]:
+    def like_kind(self, place: str, kind: str) -> list[int]:
         """Return ids of things of the plural or singular of a class.
 
         "red mug" is one for "mug".
         """
         kinds, here = forms(kind), self.in_place(place)
         return sorted(itertools.chain(*(here[one] for one in here if kinds & {one, one.rpartition(" ")[2]})))
+
+    def known_names(self) -> Names:
+        """Return the classes of all things."""
+        words = self._kinds.words
+        if self._called_by[0] != len(words):
+            self._called_by = len(words), Names(spelling(word) for word in words if word)
+        return self._called_by[1]
 
     def of_place(self, place: str) -> tuple[list[int], list[int]]:
         """Return ids of a place's things, oldest first, and their classes' codes."""
@@ -486,7 +495,7 @@ class SpatialIndex:
         if kind is None:
             facts = self._nodes.column(_LAST)[self._nodes.column(_PLACE) == self._places.find(place)]
         else:
-            nodes = self.of_kind(place, kind) or self._of_like_kind(place, kind)
+            nodes = self.of_kind(place, kind) or self.like_kind(place, kind)
             facts = np.array([self._nodes.get(node, _LAST) for node in nodes], np.int64)
         facts = facts[facts != _NONE]
         seen = self._facts.column(_TIME)[facts]
@@ -510,16 +519,17 @@ class SpatialIndex:
         with self.graph.snapshot() as now:
             return now.num_nodes - now.num_forgotten_nodes, now.num_facts - now.num_erased_facts
 
-    def remove(self, selector: Selector) -> None:
-        """Remove all that names an object, or that one episode alone supports."""
+    def remove(self, selector: Selector, sources: Sequence[int] = ()) -> None:
+        """Remove all that names an object, or has these sources alone."""
         nodes: list[int] = []
         if selector.object is not None:
             with self.graph.snapshot() as now:
                 nodes = [number for number in now.node_ids() if selector.in_text(now.name(number))]
-        gone = self.graph.forget(nodes, [] if selector.episode is None else [selector.episode])
+        sources = [*sources, *(() if selector.episode is None else (selector.episode,))]
+        gone = self.graph.forget(nodes, sources)
         with self.graph.snapshot() as now:
             for fact in gone.unsourced:
-                if self._facts.get(fact, _EPISODE) == selector.episode:
+                if self._facts.get(fact, _EPISODE) in sources:
                     left = now.fact(fact)
                     self._facts.put(fact, (left.valid_at, left.sources[-1], _NONE, self._facts.get(fact, _THING)))
         for fact in gone.erased:
@@ -533,7 +543,7 @@ class SpatialIndex:
             self.other_names = OtherNames(
                 row
                 for row in self.other_names.rows()
-                if row[2] != selector.episode and not selector.in_text(row[0]) and now.find(row[1]) is not None
+                if row[2] not in sources and not selector.in_text(row[0]) and now.find(row[1]) is not None
             )
         things = self._facts.column(_THING)
         told = np.flatnonzero(things != _NONE)

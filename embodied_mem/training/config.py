@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from embodied_mem import registry
 from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
+from embodied_mem.memory.pool import Reading
 
 
 def _require(condition: bool, field: str, expected: str, got: object, why: str = "") -> None:
@@ -174,6 +175,9 @@ class MemoryConfig(ConfigPart, part="memory"):
         newest_first: experiences stand in order of their age, the newest first, so that recency can be judged.
         hint_budgets: tokens of guidance that the executor is trained on, one drawn per sample; empty gives all of it.
         max_sigma: largest sigma of a soft token over the spread of the executor's embeddings; 0 clips at sigma = 1.
+        kinds: records of a lifelong memory that are read, see `memory.pool.KINDS`.
+        form: of its trajectories, see `memory.pool.FORMS`.
+        budget_tokens: of its records' texts; 0 for no limit.
     """
 
     top_k: int = bounded(6, ">= 1")
@@ -186,6 +190,15 @@ class MemoryConfig(ConfigPart, part="memory"):
     newest_first: bool = False
     hint_budgets: tuple[int, ...] = bounded((), "each >= 0")
     max_sigma: float = bounded(0.0, "0 or > 0.6")
+    kinds: tuple[str, ...] = ("experience",)
+    form: str = bounded("brief", "brief or rationale or trajectory")
+    budget_tokens: int = bounded(0, ">= 0 (0: no limit)")
+
+    @property
+    def reading(self) -> Reading:
+        """What is read of a lifelong memory."""
+        own = self.top_k, self.budget_tokens or None, self.form, self.kinds
+        return Reading(*own, self.numbered, self.newest_first)
 
     @property
     def shown(self) -> Shown:
@@ -403,6 +416,7 @@ _NEWER = (
     ("world", "own_habits", False), ("world", "homes", 0), ("world", "procedures", 0), ("world", "changes", ()),
     ("memory", "marks", False), ("memory", "compiler_marks", True), ("memory", "numbered", False),
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
+    ("memory", "kinds", ("experience",)), ("memory", "form", "brief"), ("memory", "budget_tokens", 0),
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),

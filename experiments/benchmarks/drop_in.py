@@ -56,7 +56,7 @@ def bench_drop_in(args: argparse.Namespace) -> dict[str, Any]:
     from alfworld.agents.environment import get_environment
 
     files = sorted(path for split in args.splits for path in find_games(split))
-    chosen = [*range(0, args.episodes, args.episodes // args.actors)][: args.actors]
+    some = [*range(0, args.episodes, args.episodes // args.actors)][: args.actors]
     ours, original, loads, mismatches = [], [], list[float](), 0
     with tempfile.TemporaryDirectory() as folder:
         for path in counted(files, "storing", "game"):
@@ -64,13 +64,13 @@ def bench_drop_in(args: argparse.Namespace) -> dict[str, Any]:
         config = _config(folder)
         path = Path(folder, "config_tw.yaml")
         path.write_text(json.dumps(config))  # JSON is YAML
-        first_list_s, _ = _timed(lambda: AlfredTWEnv(config))
+        first_list_s, _ = _time_of(lambda: AlfredTWEnv(config))
         for _ in counted(range(args.repeats), "both sides", "time"):
             loads.append(round(os.getloadavg()[0], 1))
             own = _ours(path, config, args)
             loads.append(round(os.getloadavg()[0], 1))
-            theirs = _original(get_environment("AlfredTWEnv"), config, chosen, args.seed)
-            for row, answers in zip(chosen, theirs.pop("answers"), strict=True):
+            theirs = _original(get_environment("AlfredTWEnv"), config, some, args.seed)
+            for row, answers in zip(some, theirs.pop("answers"), strict=True):
                 mismatches += sum(a != b for a, b in zip(own["answers"][row], answers, strict=True))
             steps = sum(len(answers) - 1 for answers in own.pop("answers"))
             ours.append(own)
@@ -105,16 +105,16 @@ def bench_drop_in(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def _time_of(work: Callable[[], Any]) -> tuple[float, Any]:
     since = time.perf_counter()
     result = work()
     return time.perf_counter() - since, result
 
 
 def _ours(path: Path, config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
-    list_s, _ = _timed(lambda: AlfredTWEnv(config))
+    list_s, _ = _time_of(lambda: AlfredTWEnv(config))
     cpu_s = time.process_time()
-    make_s, envs = _timed(lambda: build_alfworld_envs(path, args.seed, args.episodes // GROUP, GROUP))
+    make_s, envs = _time_of(lambda: build_alfworld_envs(path, args.seed, args.episodes // GROUP, GROUP))
     rngs = [random.Random(row) for row in range(args.episodes)]
 
     def rollout() -> list[Answers]:
@@ -123,41 +123,41 @@ def _ours(path: Path, config: dict[str, Any], args: argparse.Namespace) -> dict[
         for _ in range(MAX_STEPS):
             commands = [rng.choice(possible) for rng, possible in zip(rngs, envs.get_admissible_commands)]
             texts, _, rewards, dones, infos = envs.step(commands)
-            for row, (text, reward, done, info) in enumerate(zip(texts, rewards, dones, infos)):
-                answers[row].append((text, reward, done, info["won"], info["admissible_commands"]))
+            for row, (text, reward, is_done, info) in enumerate(zip(texts, rewards, dones, infos)):
+                answers[row].append((text, reward, is_done, info["won"], info["admissible_commands"]))
         return answers
 
-    rollout_s, answers = _timed(rollout)
+    rollout_s, answers = _time_of(rollout)
     cpu_s = time.process_time() - cpu_s
     return {"list_s": list_s, "make_s": make_s, "rollout_s": rollout_s, "cpu_s": cpu_s, "answers": answers}
 
 
 def _original(kind: Any, config: dict[str, Any], rows: Sequence[int], seed: int) -> dict[str, Any]:
-    list_s, games = _timed(lambda: kind(config, train_eval="train"))
+    list_s, games = _time_of(lambda: kind(config, train_eval="train"))
     rngs = [random.Random(row) for row in rows]
     cpu_s = _cpu_s_of_ended()
     with contextlib.ExitStack() as stack:
-        make_s, actors = _timed(lambda: [stack.enter_context(_actor(games, seed + row // GROUP)) for row in rows])
+        make_s, actors = _time_of(lambda: [stack.enter_context(_actor(games, seed + row // GROUP)) for row in rows])
 
         def rollout() -> list[Answers]:
-            answers = [[answer] for answer in _asked(actors, [None] * len(rows))]
+            answers = [[answer] for answer in _answers_of(actors, [None] * len(rows))]
             for _ in counted(range(MAX_STEPS), f"{len(rows)} games of the original", "step"):
                 commands = [rng.choice(own[-1][-1]) for rng, own in zip(rngs, answers)]
-                for own, answer in zip(answers, _asked(actors, commands)):
+                for own, answer in zip(answers, _answers_of(actors, commands)):
                     own.append(answer)
             return answers
 
-        rollout_s, answers = _timed(rollout)
+        rollout_s, answers = _time_of(rollout)
     cpu_s = _cpu_s_of_ended() - cpu_s
     return {"list_s": list_s, "make_s": make_s, "rollout_s": rollout_s, "cpu_s": cpu_s, "answers": answers}
 
 
 def _cpu_s_of_ended() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
-def _asked(actors: Sequence[Any], commands: Sequence[str | None]) -> Answers:
+def _answers_of(actors: Sequence[Any], commands: Sequence[str | None]) -> Answers:
     for actor, command in zip(actors, commands):
         actor.send(command)
     return [actor.recv() for actor in actors]
@@ -188,8 +188,8 @@ def _act(games: Any, seed: int, pipe: Any) -> None:
             dones = [False]
         else:
             texts, _, dones, infos = env.step([command])
-        won = infos["won"][0]
-        pipe.send((texts[0], WON_REWARD * won, dones[0], won, infos["admissible_commands"][0]))
+        is_won = infos["won"][0]
+        pipe.send((texts[0], WON_REWARD * is_won, dones[0], is_won, infos["admissible_commands"][0]))
 
 
 def _store(path: Path, folder: Path) -> None:

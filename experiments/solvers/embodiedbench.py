@@ -498,7 +498,7 @@ def play_deliveries(
     for (name, setting), (subset, tasks) in itertools.product(config.settings.items(), subsets.items()):
         delivery, view, acting = under(
             setting, executor, compiler, bank, source=source,
-            numbered=memory.numbered, newest_first=memory.newest_first,
+            numbered=memory.numbered, newest_first=memory.newest_first, reading=memory.reading,
         )  # fmt: skip
 
         pairs = itertools.product(enumerate(tasks), seeds)

@@ -15,6 +15,7 @@ from gymnasium.wrappers.vector import DictInfoToList
 
 import embodied_mem.envs
 from embodied_mem import registry
+from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError
 
 ID = "embodied_mem/alfworld-v0"
@@ -71,7 +72,7 @@ def test_by_the_id_alone_a_new_home_is_played():
 def test_autoreset_is_what_resetting_by_hand_gives(games, mode):
     options = {"num_envs": 2, "tasks": games, "max_steps": 2, "seed": 5}
     envs = gymnasium.make_vec(ID, autoreset_mode=mode.value, **options)
-    by_hand = gymnasium.make_vec(ID, **options)
+    by_hand = gymnasium.make_vec(ID, autoreset_mode="Disabled", **options)
     assert envs.metadata["autoreset_mode"] is mode
     assert by_hand.metadata["autoreset_mode"] is AutoresetMode.DISABLED
     assert list(envs.reset(seed=5)[0]) == list(by_hand.reset(seed=5)[0])
@@ -154,3 +155,87 @@ def test_lists_of_info_and_wrong_options(games):
         gymnasium.make_vec(ID, num_envs=2, tasks=games, autoreset_mode="never")
     with pytest.raises(InvalidInputError, match="render_mode"):
         embodied_mem.envs.single_env.TextEnv("alfworld", "human", tasks=games)
+
+
+def _loop(envs, steps=30):
+    """The loop of gymnasium's page about vector envs, with what it says of the answers."""
+    observations, _ = envs.reset(seed=42)
+    assert observations in envs.observation_space
+    episodes = np.zeros(envs.num_envs, dtype=int)
+    for _ in range(steps):
+        actions = envs.action_space.sample()
+        observations, rewards, terminations, truncations, _ = envs.step(actions)
+        assert observations in envs.observation_space
+        assert isinstance(observations, tuple)
+        assert rewards.shape == terminations.shape == truncations.shape == (envs.num_envs,)
+        episodes += terminations | truncations
+    envs.close()
+    return episodes
+
+
+def _options(request, world):
+    if world == "alfworld":
+        return {}
+    if world == "scienceworld":
+        pytest.importorskip("py4j", reason="ScienceWorld is not installed")
+        return {"lists_commands": False}
+    return {"data": request.getfixturevalue(f"{world}_data")}
+
+
+@pytest.mark.parametrize("world", registry.names("env"))
+def test_the_loop_of_gymnasiums_page_works_in_every_world(request, world):
+    """Nothing but the id and where the data lies: episodes end and start again by themselves."""
+    options = _options(request, world)
+    envs = gymnasium.make_vec(f"embodied_mem/{world}-v0", num_envs=2, max_steps=4, **options)
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP  # gymnasium's default, too
+    assert (_loop(envs) >= 2).all()
+    env = gymnasium.make(f"embodied_mem/{world}-v0", max_steps=4, **options)
+    observation, _ = env.reset(seed=42)
+    for _ in range(8):
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        assert observation in env.observation_space
+        if terminated or truncated:
+            observation, _ = env.reset()
+    env.close()
+
+
+def test_every_text_ends_with_the_goal_if_asked():
+    plain, told = (TextEnv("alfworld", goal_in_observations=shown) for shown in (False, True))
+    first, info = plain.reset(seed=1)
+    assert told.reset(seed=1)[0] == first
+    assert first.endswith(info["goal"])
+    text = plain.step("look")[0]
+    assert info["goal"] not in text
+    assert told.step("look")[0] == f"{text}\n\n{info['goal']}"
+    envs = gymnasium.make_vec(ID, num_envs=2, goal_in_observations=True)
+    envs.reset(seed=1)
+    texts, _, _, _, infos = envs.step(["look", "look"])
+    assert all(text.endswith(goal) for text, goal in zip(texts, infos["goal"]))
+    assert pickle.loads(pickle.dumps(envs)).reset(seed=1)[0] == envs.reset(seed=1)[0]
+
+
+def test_shaped_rewards_sum_to_progress_and_the_win():
+    from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
+
+    for seed in range(4):
+        plain, shaped = TextEnv("alfworld"), TextEnv("alfworld", shaping=0.5)
+        _, info = shaped.reset(seed=seed)
+        plain.reset(seed=seed)
+        start, rewards, expected = info["progress"], [], []
+        for command in shortest_plan(WorldState.from_env(plain._envs.env(0))):
+            before = info["progress"]
+            _, reward, _, _, info = shaped.step(command)
+            rewards.append(reward)
+            expected.append(plain.step(command)[1] + 0.5 * (info["progress"] - before))
+        assert rewards == pytest.approx(expected)
+        assert sum(rewards) == pytest.approx(1 + 0.5 * (1 - start))
+    envs = gymnasium.make_vec(ID, num_envs=1, max_steps=1, shaping=1.0)
+    envs.reset(seed=0)
+    for _ in range(4):  # what an episode had reached is not paid or taken at the start of the next
+        assert envs.step(["look"])[1] == [0.0]
+
+
+@pytest.mark.parametrize("wrong", [{"shaping": float("nan")}, {"goal_in_observations": "yes"}])
+def test_wrong_options_of_all_worlds_are_refused(wrong):
+    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+        TextEnv("alfworld", **wrong)

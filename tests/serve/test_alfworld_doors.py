@@ -114,7 +114,7 @@ def test_envs_of_one_process_load_a_game_once(make, monkeypatch):
     loads = []
     counting = {"load": lambda path: loads.append(path) or Game.load(path)}
     monkeypatch.setattr(alfworld, "Game", type("Counting", (), counting))
-    alfworld._loaded.cache_clear()
+    alfworld._game_of.cache_clear()
     files = {info["extra.gamefile"] for _ in range(2) for info in make(env_num=5, group_n=1).reset()[2]}
     assert sorted(loads) == sorted(files)
 

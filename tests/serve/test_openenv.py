@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import socket
+import sys
 import threading
 import time
 
 import pytest
+from pages import FENCE, ROOT
 
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError
@@ -161,3 +164,33 @@ def test_trl_trains_with_it(tmp_path):
     assert [tool.__name__ for tool in trainer.tools] == ["act"]
     assert all("Your task is to" in prompt[-1]["content"] for prompt in seen)
     assert any("rewards/ToolEnvironment/mean" in row for row in trainer.state.log_history)
+
+
+def test_the_block_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/drop_in.md").read_text()
+    (code,) = (
+        code for language, code in FENCE.findall(page) if language == "python" and "serve.openenv import" in code
+    )
+    exec(compile(code, "block", "exec"), {"__name__": "block"})
+
+
+def test_openenvs_own_command_accepts_the_folder_and_its_app_answers(monkeypatch):
+    """What `openenv validate`, `build` and `push` read: the manifest's fields, and the files that must be there."""
+    import yaml
+    from openenv.cli._cli_utils import validate_env_structure
+    from openenv.validation import run_validation
+
+    folder = ROOT / "examples/openenv_alfworld"
+    validate_env_structure(folder)  # raises for a missing file
+    report = run_validation(folder, skip_build=True)
+    assert not [one for one in report.results if one.status in ("fail", "error")]
+    manifest = yaml.safe_load((folder / "openenv.yaml").read_text())
+    module, _, name = manifest["app"].partition(":")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    served = getattr(importlib.import_module(module), name)
+    sys.modules.pop(module)
+    assert {"/reset", "/step", "/health"} <= {route.path for route in served.routes}
+    assert f'"{manifest["app"]}"' in (folder / "Dockerfile").read_text()
+    assert f'"{manifest["port"]}"' in (folder / "Dockerfile").read_text()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tomllib
 
 import pytest
 from chat_answers import Server
+from pages import FENCE, ROOT
 
 from embodied_mem.envs.single_env import TextEnv
 
@@ -139,3 +141,49 @@ def test_an_agent_of_verifiers_wins(episode):
     assert trace.errors == []
     assert (trace.reward, trace.metrics["progress"], trace.metrics["steps"]) == (1.0, 1.0, len(plan))
     assert len(asked) == len(plan)
+
+
+def test_the_block_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/drop_in.md").read_text()
+    (code,) = (
+        code for language, code in FENCE.findall(page) if language == "python" and "serve.verifiers import" in code
+    )
+    exec(compile(code, "block", "exec"), {"__name__": "block"})
+
+
+def test_the_taskset_ends_is_cheap_and_can_be_pickled():
+    import pickle
+
+    taskset = WorldTaskset(vf.taskset_config_type("embodied_mem_verifiers")(num_tasks=50))
+    assert taskset.bounded
+    again = pickle.loads(pickle.dumps(taskset))
+    tasks = list(taskset)
+    assert [task.key for task in again] == [task.key for task in tasks]
+    assert pickle.loads(pickle.dumps(tasks[3])).data == tasks[3].data
+    assert [task.data.idx for task in taskset.shuffle(seed=1).take(3)] == [
+        task.data.idx for task in again.shuffle(seed=1).take(3)
+    ]
+
+
+def test_prime_rls_config_names_an_env_that_verifiers_resolves():
+    """prime-rl is in no index. It gives an entry without its own fields to verifiers' resolver, as is done here."""
+    config = tomllib.loads((ROOT / "examples/prime_rl_alfworld.toml").read_text())
+    assert set(config) <= {
+        "max_steps",
+        "seq_len",
+        "deployment",
+        "model",
+        "trainer",
+        "orchestrator",
+        "ckpt",
+        "inference",
+    }
+    (entry,) = config["orchestrator"]["train"]["env"]
+    assert entry.pop("name") == "alfworld"
+    env = vf.load_environment(vf.resolve_env_config(entry))
+    assert isinstance(env, WorldEnv)
+    assert env.taskset.config.num_tasks == 2000
+    assert next(iter(env.taskset)).data.options == {"max_steps": 30}
+    with pytest.raises(ValueError, match="taskset"):
+        vf.resolve_env_config({**entry, "taskset": {**entry["taskset"], "colour": "red"}})

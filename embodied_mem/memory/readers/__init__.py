@@ -6,17 +6,18 @@
 
     LifelongMemory(reader=FirstOf("my world", MyReader(), ENGLISH))
 
-`EVERYDAY` reads household sentences, as ALFWorld's, and plain English; `PLAIN` reads nothing, so that texts stay texts.
+`EVERYDAY` reads household sentences, as ALFWorld's, plain English and reports; `PLAIN` reads nothing: texts stay texts.
 """
 
 from .english import ENGLISH
 from .household import HOUSEHOLD
 from .reading import PLAIN, Event, FirstOf, Reader, Reading
+from .telling import TELLING
 
 DEFAULT = HOUSEHOLD
 """Of a module alone, and of worlds without a reader."""
 
-EVERYDAY = FirstOf(HOUSEHOLD.name, HOUSEHOLD, ENGLISH)
+EVERYDAY = FirstOf(HOUSEHOLD.name, HOUSEHOLD, ENGLISH, TELLING)
 """Of `LifelongMemory`; it has the name that memories of the household reader keep."""
 
 __all__ = [

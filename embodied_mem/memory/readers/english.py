@@ -22,8 +22,8 @@ from .reading import AGENT, NOT, ROOM, SENTENCE_END, Reader, Reading, legible, s
 
 Fact = tuple[str, str, str]
 
-_TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
-_SHORT = (("n't", " not"), ("n’t", " not"), ("i'm ", "i am "), ("i’m ", "i am "),
+TOKEN = re.compile(r"\w(?:[\w'’-]*\w)?|[,:&]|\S")
+SHORT_FORMS = (("n't", " not"), ("n’t", " not"), ("i'm ", "i am "), ("i’m ", "i am "),
           ("'re ", " are "), ("’re ", " are "), ("'ve ", " have "), ("no longer", "not"), ("cannot", "can not"),
           ("any more ", " "), ("any longer ", " "), ("nobody ", "no person "), ("no one ", "no person "),
           ("no-one ", "no person "), ("somebody ", "a person "), ("someone ", "a person "))  # fmt: skip
@@ -34,7 +34,7 @@ _IS = re.compile(
 """Where an ending is "is", whatever else a sentence has; elsewhere it is, if the sentence has no other."""
 
 _HAS_BE = re.compile(r"\b(?:is|are|am|was|were)\b|['’](?:m|re)\b")
-_PREPOSITIONS = dict(
+PREPOSITIONS = dict(
     pair.partition(":")[::2] for pair in (
         "in front of:in front of", "on top of:on", "to the left of:left of", "to the right of:right of",
         "left of:left of", "right of:right of", "next to:next to", "close to:near", "inside of:inside", "in:in",
@@ -58,7 +58,7 @@ _TABLE = """
     guess: wednesdays thursdays fridays saturdays sundays originally previously formerly temporarily planned
     hour: first present
     figure: way phone mood market tip moment end beginning middle hurry list menu mess loss mend rise run move go hunt
-    figure: diet budget case charge fence loop dark spot hook picture pictures photo photograph image movie film video
+    figure: diet budget case charge fence loop dark spot picture pictures photo photograph image movie film video
     figure: dream story novel poster advert news radio tv internet web mind head heart eye eyes soul future past
     figure: world sky things percent euro euros dollar dollars degree degrees litre litres liter liters gram grams kilo
     figure: kilos metre metres meter meters people persons problem problems chance reason idea point doubt need risk
@@ -83,17 +83,21 @@ _TABLE = """
     verb: located seen kept parked positioned rolled fell slid landed ended no nothing there i you we robot
     verb: agent contains contain holds
 """
-_OF = {
-    kind: frozenset(" ".join(words for name, words in rows if name == kind).split())
-    for rows in [[line.strip().split(": ") for line in _TABLE.strip().splitlines()]]
-    for kind, _ in rows
-}
-_DEFINITE = _OF["definite"]
-_NO_NAME = (
-    (_OF["guess"] | _OF["other"] | _OF["verb"] | set(" ".join(_PREPOSITIONS).split()))
+
+
+def kinds_of(table: str) -> dict[str, frozenset[str]]:
+    """Return kind -> words of lines "kind: words"."""
+    rows = [line.strip().split(": ") for line in table.strip().splitlines()]
+    return {kind: frozenset(" ".join(words for name, words in rows if name == kind).split()) for kind, _ in rows}
+
+
+KINDS = kinds_of(_TABLE)
+_DEFINITE = KINDS["definite"]
+NO_NAME = (
+    (KINDS["guess"] | KINDS["other"] | KINDS["verb"] | set(" ".join(PREPOSITIONS).split()))
     - {"front", "top", "left", "right", "of", "set", "stand", "going", "used", "missing"}
 )  # fmt: skip
-_ANY_KIND = frozenset().union(*_OF.values(), _NO_NAME)
+_ANY_KIND = frozenset().union(*KINDS.values(), NO_NAME)
 _MAX_NAME = 4
 _OF_PLACE = re.compile(r" (?:in|of) the ")
 MAX_WORDS = 100
@@ -110,7 +114,7 @@ _HAND = re.compile(r"\b(?:hand|gripper|arm|claw)\b")
 _DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|laid")
 """Words that report what was done by themselves; "pick" without a subject asks for it."""
 
-_WHERE = "|".join(sorted(_PREPOSITIONS, key=len, reverse=True))
+_WHERE = "|".join(sorted(PREPOSITIONS, key=len, reverse=True))
 _PLACES = re.compile(rf"(?:\A| )((?:, )?(?:and )?)({_WHERE}) ")
 _DOWN = re.compile(r" down(?= (?:on|onto|in|into|at|by|beside|next) )")
 _BETWEEN = frozenset((",", "and", "but", "with"))
@@ -156,28 +160,28 @@ def _may_take_back(sentence: str, before: Sequence[Reading | None]) -> bool:
 
     It does not if it fails, or is about things of its own.
     """
-    words = _TOKEN.findall(normal(sentence))
+    words = TOKEN.findall(normal(sentence))
     told = {word for reading in before if reading for fact in reading.facts for name in fact for word in name.split()}
     has_subject = len(words) > 2 and (words[0] in _DEFINITE or words[0] not in _ANY_KIND)
-    return not (has_subject and (told | _OF["pronoun"]).isdisjoint(words)) and not says_failure(sentence)
+    return not (has_subject and (told | KINDS["pronoun"]).isdisjoint(words)) and not says_failure(sentence)
 
 
 def _read_sentence(sentence: str) -> Reading | None:
     """Read a sentence; None if it is not understood."""
     if sentence.rstrip().endswith("?") or says_failure(sentence):
         return None
-    plain = f"{normal(called_by_name(sentence, _OF['role'])).strip().rstrip('.!;')} "
+    plain = f"{normal(called_by_name(sentence, KINDS['role'])).strip().rstrip('.!;')} "
     plain = _IS.sub(lambda found: f"{found['who'] or ''} is", plain)
     if not _HAS_BE.search(plain):
         plain = plain.replace("'s ", " is ").replace("’s ", " is ")
-    for short, full in _SHORT:
+    for short, full in SHORT_FORMS:
         plain = plain.replace(short, full)
-    words = [word for word in _TOKEN.findall(plain) if word not in _OF["adverb"]]
+    words = [word for word in TOKEN.findall(plain) if word not in KINDS["adverb"]]
     while words and words[0] in ("and", "ok", "okay", "then", "finally", ","):
         words = words[1:]
     if (
         not 0 < len(words) <= MAX_WORDS
-        or _OF["guess"] & set(words)
+        or KINDS["guess"] & set(words)
         or any(not (word[0].isalnum() or word in ",:&") for word in words)
     ):
         return None
@@ -223,7 +227,7 @@ def _read_clause(words: list[str], definite: bool) -> Reading | None:
 def _read_there(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "a mug on the table", "no mug on it", "a mug"."""
     first, _, rest = found["parts"].partition(" ")
-    located = _located(rest if first == "no" else f"thing {rest}" if first == "nothing" else found["parts"], definite)
+    located = located_in(rest if first == "no" else f"thing {rest}" if first == "nothing" else found["parts"], definite)
     if located is None or any(map(_is_figure, located[0])):
         return None
     things, facts = located
@@ -236,7 +240,7 @@ def _read_there(found: re.Match[str], definite: bool) -> Reading | None:
 
 def _read_bare(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "mug on table"; not "a kettle hums on the stove"."""
-    located = _located(found["parts"], definite)
+    located = located_in(found["parts"], definite)
     if located is None or not located[1] or any(map(_ends_in_verb, located[0])):
         return None
     return Reading(tuple(located[1]))
@@ -245,19 +249,19 @@ def _read_bare(found: re.Match[str], definite: bool) -> Reading | None:
 def _read_fronted(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "On the counter there is a mug"."""
     first, _, rest = found["things"].partition(" ")
-    at = _located(f"thing {found['at']}", definite)
+    at = located_in(f"thing {found['at']}", definite)
     if at is None:
         return None
     if found["things"] == "nothing":
         return Reading(complete=((at[1][0][2], ()),)) if len(at[1]) == 1 else None
-    things = _names(rest if first == "no" else found["things"])
+    things = names_in(rest if first == "no" else found["things"])
     facts = [(thing, *at[1][0][1:]) for thing in things or ()]
     return _denied(facts) if first == "no" else Reading((*facts, *at[1][1:])) if facts else None
 
 
 def _read_contents(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "The drawer contains two forks", "The left hand holds a cup"."""
-    place, things = _name(found["thing"].split()), _names(found["things"])
+    place, things = name_in(found["thing"].split()), names_in(found["things"])
     if place is not None and found["things"] == "nothing":
         return Reading(complete=((place, ()),))
     if place is None or things is None:
@@ -270,12 +274,12 @@ def _read_is(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "The mug is (not) on the table", "the fridge is closed"."""
     said, rest = found["things"], found["rest"]
     denied = (found["denied"] is not None) != said.startswith("no ")
-    located = _located("thing" if said == "nothing" else said.removeprefix("no "), definite)
+    located = located_in("thing" if said == "nothing" else said.removeprefix("no "), definite)
     if located is None:
         return None
     things, known = located
     if _PLACES.match(rest):
-        at = _located(f"thing {rest}", definite)
+        at = located_in(f"thing {rest}", definite)
         if at is None or (denied and len(at[1]) > 1):
             return None
         if said == "nothing":
@@ -283,7 +287,7 @@ def _read_is(found: re.Match[str], definite: bool) -> Reading | None:
         facts = [(one, *row[1:]) for row in at[1] for one in (things if row[0] == "thing" else row[:1])]
         return _denied(facts) if denied else Reading((*known, *facts))
     states = [word for word in rest.split() if word not in ("and", ",")]
-    if said == "nothing" or len(states) > 2 or not _OF["state"].issuperset(states):
+    if said == "nothing" or len(states) > 2 or not KINDS["state"].issuperset(states):
         return None
     facts = [(thing, "is", _MAKE.get(state, state)) for thing in things for state in states]
     if denied:
@@ -295,7 +299,7 @@ def _read_carried(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "I picked up the cup from the shelf"."""
     if found["things"] == "nothing":
         return Reading(complete=((AGENT, ()),))
-    things = _names(found["things"])
+    things = names_in(found["things"])
     if things is None or (found["at"] is not None and _place(found["at"].split(), definite) is None):
         return None
     return Reading(tuple((AGENT, "holds", thing) for thing in things))
@@ -303,7 +307,7 @@ def _read_carried(found: re.Match[str], definite: bool) -> Reading | None:
 
 def _read_put(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "I put the cup in the sink", "I dropped the cup"."""
-    located = _located(_DOWN.sub("", found["parts"], count=1), definite)
+    located = located_in(_DOWN.sub("", found["parts"], count=1), definite)
     if located is None:
         return None
     return Reading(tuple(located[1])) if located[1] else _denied([(AGENT, "holds", thing) for thing in located[0]])
@@ -312,7 +316,7 @@ def _read_put(found: re.Match[str], definite: bool) -> Reading | None:
 def _read_went(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "I am at the stove", "walked to the kitchen"."""
     at = found["at"].removeprefix("to ")
-    located = _located(f"{AGENT}_ {at if _PLACES.match(at) else f'at {at}'}", True)
+    located = located_in(f"{AGENT}_ {at if _PLACES.match(at) else f'at {at}'}", True)
     if located is None:
         return None
     (_, relation, place), *more = located[1]
@@ -321,7 +325,7 @@ def _read_went(found: re.Match[str], definite: bool) -> Reading | None:
 
 def _read_made(found: re.Match[str], definite: bool) -> Reading | None:
     """Read "I opened the drawer", "I turned on the light"."""
-    name = _name(found["thing"].split())
+    name = name_in(found["thing"].split())
     state = _MAKE.get(found["verb"]) or found["before"] or found["after"]
     return Reading(((name, "is", state),)) if name is not None and state else None
 
@@ -350,16 +354,16 @@ def _denied(facts: Sequence[Fact]) -> Reading | None:
     return Reading(tuple((one, f"{NOT}{relation}", other) for one, relation, other in facts)) if facts else None
 
 
-def _located(text: str, definite: bool) -> tuple[list[str], list[Fact]] | None:
+def located_in(text: str, definite: bool) -> tuple[list[str], list[Fact]] | None:
     """Return the things in "a cup on the table", with all facts."""
     head, *rest = _PLACES.split(text)
-    things = _names(head)
+    things = names_in(head)
     if things is None:
         return None
     facts: list[Fact] = []
     last: str | None = None
     for mark, word, said in zip(rest[::3], rest[1::3], rest[2::3]):
-        relation = _PREPOSITIONS[word]
+        relation = PREPOSITIONS[word]
         names = _LISTED.split(said) if relation in ("between", "among") else [said.removesuffix(" ,")]
         places = [_place(name.split(), definite) for name in names]
         about = things if last is None or mark else [last]  # "on the table in the kitchen"
@@ -371,7 +375,7 @@ def _located(text: str, definite: bool) -> tuple[list[str], list[Fact]] | None:
     return things, facts
 
 
-def _names(text: str) -> list[str] | None:
+def names_in(text: str) -> list[str] | None:
     """Return the names in a list; None for no name.
 
     Two plates are "plate" and "plate 2", as the second of one name is called in the graph.
@@ -379,7 +383,7 @@ def _names(text: str) -> list[str] | None:
     found: list[str] = []
     for part in _LISTED.split(text):
         count, one = _count(part.split())
-        name = _name(one)
+        name = name_in(one)
         if name is None:
             return None
         found += [name, *(f"{name} {number}" for number in range(2, count + 1))]
@@ -401,29 +405,29 @@ def _count(words: list[str]) -> tuple[int, list[str]]:
     return count, [*rest[1:head], one, *rest[head + 1 :]]
 
 
-def _name(words: Sequence[str]) -> str | None:
+def name_in(words: Sequence[str]) -> str | None:
     """Return the name in "the two red mugs"; None for no name."""
-    while words and (words[0] in _OF["article"] or (words[0].isdigit() and _is_count(words))):
+    while words and (words[0] in KINDS["article"] or (words[0].isdigit() and _is_count(words))):
         words = words[1:]
     if not 0 < len(words) <= _MAX_NAME or words[0] == "of" or words[-1] == "of" or all(map(str.isdigit, words)):
         return None
     wrong = any(
-        word in _NO_NAME or word in _OF["article"] or not word[0].isalnum() or _is_adverb(word) for word in words
+        word in NO_NAME or word in KINDS["article"] or not word[0].isalnum() or _is_adverb(word) for word in words
     )
     return None if wrong else " ".join(words)
 
 
 def _place(words: list[str], definite: bool) -> str | None:
     """Return a place's name; None for "on the phone", "at 80 percent"."""
-    name = _name(words)
-    if name is None or words[0].isdigit() or words[0] in _OF["hour"] or _is_figure(name):
+    name = name_in(words)
+    if name is None or words[0].isdigit() or words[0] in KINDS["hour"] or _is_figure(name):
         return None
     is_definite = words[0] in _DEFINITE or words[0].endswith(("'s", "’s")) or words[-1].isdigit()
     return name if is_definite or not definite else None
 
 
 def _is_figure(name: str) -> bool:
-    return name.rpartition(" ")[2] in _OF["figure"] or name.partition(" of ")[0].rpartition(" ")[2] in _OF["figure"]
+    return name.rpartition(" ")[2] in KINDS["figure"] or name.partition(" of ")[0].rpartition(" ")[2] in KINDS["figure"]
 
 
 def _ends_in_verb(thing: str) -> bool:
@@ -441,7 +445,7 @@ def _is_adverb(word: str) -> bool:
 def is_name(text: str) -> bool:
     """Return whether a text can name one thing, without an article."""
     parts = [part.split() for part in _OF_PLACE.split(normal(text), maxsplit=1)]
-    wrong = _NO_NAME | _OF["article"] | _OF["guess"]
+    wrong = NO_NAME | KINDS["article"] | KINDS["guess"]
     return all(0 < len(words) <= _MAX_NAME for words in parts) and not any(
         word in wrong or "," in word or _is_adverb(word) for words in parts for word in words
     )

@@ -49,6 +49,7 @@ class Reading:
         refused: whether the text says that the command had no effect, in words that a rule knows or in others.
         examined: the thing that the text describes by itself, where it is no place that was gone to.
         unread: the lines that no rule knew; None where the reader did not go line by line.
+        departures: things that are no longer where they were, wherever that was.
     """
 
     facts: tuple[tuple[str, str, str], ...] = ()
@@ -57,6 +58,7 @@ class Reading:
     refused: bool = False
     examined: str = ""
     unread: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
+    departures: tuple[str, ...] = ()
 
     @property
     def arrived_at(self) -> str:
@@ -153,7 +155,7 @@ class FirstOf(Reader):
             if reading.understood:
                 return reading
             refused = most.refused or reading.refused
-            if len(reading.facts) + len(reading.complete) >= len(most.facts) + len(most.complete):
+            if _size(reading) >= _size(most):
                 most = reading
             most = dataclasses.replace(most, refused=refused)
         return most
@@ -242,7 +244,12 @@ def of_lines(readings: Sequence[Reading], unread: tuple[str, ...] | None = None)
     complete = tuple([container for reading in readings for container in reading.complete])
     understood = any([reading.understood for reading in readings])
     refused = any([reading.refused for reading in readings])
-    return Reading(facts, complete, understood, refused, unread=unread)
+    departures = tuple([name for reading in readings for name in reading.departures])
+    return Reading(facts, complete, understood, refused, unread=unread, departures=departures)
+
+
+def _size(reading: Reading) -> int:
+    return len(reading.facts) + len(reading.complete) + len(reading.departures)
 
 
 def refusals(reader: Reader, episode: Episode, outcomes: Mapping[int, bool] | None = None) -> list[bool]:

@@ -24,7 +24,7 @@ from embodied_mem.agents.rollout import Bank, Envs, Lockstep, Row
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.compiler.prompts import SHOWN, Shown
-from embodied_mem.compiler.view import View, compile_prompt, executor_text, render_experiences
+from embodied_mem.compiler.view import View, compile_prompt, executor_text
 from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.types import Episode
 
@@ -255,7 +255,7 @@ def sample_of(view: View, lesson: Lesson, plain_action: str = "") -> Sample:
         compile_prompt(view, brief=False),
         render_output(lesson.output),
         (view.goal, view.room, tuple(view.turns)),
-        render_experiences(view.experiences),
+        view.memory,
         lesson.output.guidance,
         lesson.reference,
         lesson.action,

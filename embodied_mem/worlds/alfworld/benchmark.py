@@ -26,12 +26,19 @@ With --executor PATH, a published model acts likewise, but in this process: a Hu
 --adapters FOLDER beside it, it has what training here taught it, and reads its prompts without an instruction, with
 --full_turns as they were in that training.
 
+With --format think_action, --executor or --model reads prompts in the form of verl-agent and its relatives: the last
+--history steps, the admissible actions, memory if there is some; its reply is `<think>…</think><action>…</action>`.
+The sentences are ours; --prompt_file gives others, with the same fields. An agent of theirs that needs no bank:
+
+    --executor FOLDER --format think_action --deliveries none --temperature 0.4 --prompt_file theirs.txt
+
 With --trace FILE, `embodied-mem view FILE` shows every step: what was seen, what memory gave, and what was done.
 
 Agents: planner and critic are rules that read nothing but the memories; in `chat_planner_critic` a chat model plans,
 criticises, summarises and asks, and a recording makes the same command give the same result again. `no_long_term`
 forgets everything after each task, so that its two runs are the same. Agents of other papers act by rules, and their
-rows say so: `reflexion` (runs are trials; with --model a chat model acts and reflects), `voyager`, `cradle`.
+rows say so: `reflexion` (runs are trials; with --model a chat model acts and reflects), `verl_agent` and `memharness`
+(likewise with --model), `voyager`, `cradle`.
 """
 
 from __future__ import annotations
@@ -70,11 +77,14 @@ from .wording.text import executor_instruction, put_command
 
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Acts, Executor
+    from embodied_mem.compiler.think_action import ThinkAction
 
 DESCRIPTION = __doc__
 TRAINED_ON = ("alfworld", "all")
 """Worlds whose models read these games."""
 MAX_STEPS = 50
+ASKING = {"memharness", "reflexion", "verl_agent"}
+"""Agents of other papers that act by a chat model where there is one."""
 MAX_REQUESTS = 8
 """At a time, to a server; likewise episodes side by side of a published model in this process."""
 MAX_ACTION_TOKENS = 24
@@ -121,6 +131,14 @@ class AlfworldConfig(ControlOptions, ChatOptions):
     )
     executor: str = option("", "folder of Hugging Face or GGUF file: a published model acts, not the weights' executor")
     adapters: str = option("", "PEFT folder that --executor is read with: adapters that were trained here")
+    format: str = option(
+        "command", "of what --executor or --model reads and writes", choices=("command", "think_action")
+    )
+    history: int = option(2, "of --format think_action: steps that a prompt repeats")
+    prompt_file: str = option(
+        "", "of --format think_action: templates of the first prompt and, after a line ---, others"
+    )
+    reply_tokens: int = option(512, "of --format think_action: longest reply, thoughts included")
     full_turns: int = option(0, "latest turns whose answers the executor reads; default: the weights' own")
     memory_model: str = option(
         "", "a chat model at --server, or in --record and .memory, that answers memory methods' calls; default: rules"
@@ -138,7 +156,8 @@ class AlfworldConfig(ControlOptions, ChatOptions):
     grammar: str = option("0.4", "of agents: wording of commands", choices=("0.4", "0.3"))
 
     def __post_init__(self) -> None:
-        check_least(self, repeat=1, lives=1, max_steps=0, num_tasks=0, batch_size=0, full_turns=0)
+        check_least(self, repeat=1, lives=1, max_steps=0, num_tasks=0, batch_size=0, full_turns=0, history=0,
+                    reply_tokens=1)  # fmt: skip
         if self.agents and self.deliveries:
             raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
         if self.spread and (self.agents or not self.num_tasks or self.tasks == "generated"):
@@ -157,6 +176,12 @@ class AlfworldConfig(ControlOptions, ChatOptions):
                 "--adapters: expected --executor beside them, the model that they belong to, got none"
             )
         published = "--executor" if self.executor else "--model" if self.model and not self.agents else ""
+        if self.format == "think_action" and (
+            not published or self.adapters or self.sees or self.decoding != ("free",)
+        ):
+            raise InvalidInputError(
+                "--format think_action: expected --executor or --model, and no --adapters, --sees or --decoding"
+            )
         if self.sees and published != "--model":
             raise InvalidInputError("--sees: expected --model beside it, got none; it says what that model reads")
         in_words = (*IN_WORDS, *method_deliveries())
@@ -205,6 +230,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     from embodied_mem.models.host import keep_freed_memory
 
     keep_freed_memory()
+    from embodied_mem.compiler.think_action import ThinkActionServer
     from embodied_mem.evaluation.score import refuse_weights, score
     from embodied_mem.training.tasks import scoring_bank, shown, teach_bank
 
@@ -244,10 +270,18 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         max_steps=max_steps, grammar=world.grammar,
     )  # fmt: skip
     temperature = ev.temperature if config.temperature is None else config.temperature
-    chat = chat_model(config, "--deliveries with --model", {"stop": ["\n"]}) if config.model else None
+    thinks = config.format == "think_action"
+    chat = chat_model(config, "--deliveries with --model", {} if thinks else {"stop": ["\n"]}) if config.model else None
     memory = memory_model(config) if config.memory_model else None
     acting: Acts | None = None
-    if chat:
+    scheme = think_action(config) if thinks else None
+    if chat and thinks:
+        acting = ThinkActionServer(
+            chat, max_action_tokens=config.reply_tokens, temperature=temperature, max_parallel=batch_size
+        )
+    elif thinks:
+        acting = thinking_executor(pathlib.Path(config.executor), temperature, config.reply_tokens, batch_size)
+    elif chat:
         acting = served_executor(chat, world.grammar, temperature, batch_size, config.sees)
     elif config.executor:
         acting = published_executor(pathlib.Path(config.executor), world.grammar, temperature, config.adapters)
@@ -257,6 +291,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         settings=[dataclasses.asdict(row) for row in rows],
         executor=chat.name if chat else pathlib.Path(config.executor).name, adapters=pathlib.Path(config.adapters).name,
         sees=config.sees, spread=config.spread,
+        format=config.format, history=config.history, prompts=dataclasses.asdict(scheme) if scheme else {},
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
     folder = pathlib.Path(config.weights).absolute()
@@ -265,7 +300,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     kept = pathlib.Path(f"{result or out / 'report'}.episodes.jsonl")
     same = (
         "commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "batch_size", "settings", "executor",
-        "adapters", "sees", "spread",
+        "adapters", "sees", "spread", "format", "history", "prompts",
     )  # fmt: skip
     belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
     if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again
@@ -275,7 +310,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         scores = score(
             bundle, shown(valid, world), len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature,
             batch_size=batch_size if acting else config.batch_size,
-            finished=finished, executor=acting, chat=memory,
+            finished=finished, executor=acting, chat=memory, scheme=scheme,
             registered=functools.partial(models.delivery, shown=trained.memory.shown),
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
@@ -331,12 +366,34 @@ def published_executor(source: pathlib.Path, grammar: str, temperature: float, a
     )  # fmt: skip
 
 
+def think_action(config: AlfworldConfig) -> ThinkAction:
+    """Return the prompts of `--format think_action`."""
+    from embodied_mem.compiler.think_action import ThinkAction
+
+    if config.prompt_file:
+        return ThinkAction.of_file(pathlib.Path(config.prompt_file), config.history)
+    return ThinkAction(config.history)
+
+
+def thinking_executor(source: pathlib.Path, temperature: float, reply_tokens: int, batch_size: int) -> Executor:
+    """Load a published model into this process, for replies with thoughts."""
+    from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.think_action import ThinkActionFormat
+    from embodied_mem.training.models import published_decoder, published_tokenizer
+
+    tokenizer = published_tokenizer(source)
+    return Executor(
+        published_decoder(source), tokenizer, format=ThinkActionFormat(tokenizer, source), temperature=temperature,
+        max_action_tokens=reply_tokens, batch_buckets=(batch_size,),
+    )  # fmt: skip
+
+
 def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str, Any]:
     """Return the report of agents that play their tasks again without clearing memory in between."""
     started = time.perf_counter()
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
-    asks = CHAT_AGENT in config.agents or (config.model and "reflexion" in config.agents)
+    asks = CHAT_AGENT in config.agents or (config.model and ASKING & set(config.agents))
     model = chat_model(config, f"--agents {CHAT_AGENT}") if asks else None
 
     def make_envs(lives: int) -> Any:
@@ -378,14 +435,14 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
 
 def row_of(agent: str, model: ChatModel | None) -> str:
     """Name an agent's row; one of another paper that acts by rules never has the original's name."""
-    by_rules = agent in registry.names("agents") and not (agent == "reflexion" and model)
+    by_rules = agent in registry.names("agents") and not (agent in ASKING and model)
     return f"{agent} (rules)" if by_rules else agent
 
 
 def baseline_agent(name: str, grammar: str, model: ChatModel | None) -> Agent:
     """Return an agent of another paper; Reflexion asks the model where there is one."""
     make: Callable[..., Agent] = registry.load("agents", name)
-    if name == "reflexion" and model is not None:
+    if name in ASKING and model is not None:
         return make(model, put_command("THING", "PLACE", grammar))
     return make(player=ObservingExpert(grammar))
 

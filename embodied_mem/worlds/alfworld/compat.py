@@ -195,8 +195,8 @@ Read = TypeVar("Read")
 
 def _read_again_if_changed(read: Callable[[bytes], Read], path: str) -> Read:
     status = os.stat(path)
-    found: Read = _read(read, path, status.st_mtime_ns, status.st_size)
-    return found
+    content: Read = _read(read, path, status.st_mtime_ns, status.st_size)
+    return content
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -192,11 +192,11 @@ def load_game(path: str) -> Game:
         status = os.stat(path)
     except OSError:
         return Game.load(path)  # says what is wrong
-    return _loaded(path, status.st_mtime_ns, status.st_size)
+    return _game_of(path, status.st_mtime_ns, status.st_size)
 
 
 @functools.lru_cache(maxsize=_MAX_CACHED_GAMES)
-def _loaded(path: str, mtime_ns: int, size: int) -> Game:
+def _game_of(path: str, mtime_ns: int, size: int) -> Game:
     return Game.load(path)
 
 

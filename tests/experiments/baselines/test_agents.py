@@ -3,18 +3,23 @@
 import functools
 
 import pytest
+from chat_answers import Server, reply
 from told_chat import ToldChat
 
 from embodied_mem import envs
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation import task_sequence
+from embodied_mem.language import OpenAIChatModel
 from embodied_mem.registry import load, names
 from embodied_mem.worlds.alfworld.experts import ObservingExpert
 from embodied_mem.worlds.alfworld.generator import generate
+from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
 from experiments.baselines.cradle import SUMMARY_WORDS, Cradle
+from experiments.baselines.memharness import NOTHING, MemHarness
 from experiments.baselines.player import Looked, looked_for
 from experiments.baselines.reflexion import Reflexion, order_after, reflection
+from experiments.baselines.verl_agent import VerlAgent
 from experiments.baselines.voyager import Voyager, fitted, opening, rooms_places
 
 GOAL = "put some mug on shelf."
@@ -141,3 +146,75 @@ def test_cradle_does_not_try_what_it_has_just_seen_to_be_empty():
 def test_every_agent_plays(name):
     [played] = rollout(world(max_steps=3), [load("agents", name)(player=player())], [[1]])
     assert 1 <= len(played.actions) <= 3
+
+
+def test_verl_agent_wins_by_a_served_model_that_is_told_what_is_possible():
+    known = world()
+    known.reset(options={"task_indices": [0]})
+    way = shortest_plan(WorldState.from_env(known.env(0)))
+
+    def thought(body):
+        (message,) = body["messages"]
+        step = message["content"].count("Now, at step") and int(
+            message["content"].partition("at step ")[2].split(",")[0]
+        )
+        command = way[max(step, 1) - 1]
+        assert f"'{command}'" in message["content"]  # possible now, not at the start alone
+        return reply(f"<think>It is step {step}.</think>\n<action>{command}</action>")
+
+    server = Server(thought)
+    try:
+        (played,) = rollout(world(), [VerlAgent(OpenAIChatModel(server.url, "told"))], [[0]])
+    finally:
+        server.close()
+    assert played.won
+    assert played.actions == tuple(way)
+    texts = [body["messages"][0]["content"] for _, _, body in server.requests]
+    assert "[Observation 2: " in texts[3]
+    assert "[Observation 1: " not in texts[3]  # two steps
+
+
+def test_a_reply_without_tags_is_no_command():
+    (played,) = rollout(world(max_steps=1), [VerlAgent(ToldChat("look"))], [[0]])
+    assert (played.actions, played.answers) == (("",), ("Nothing happens.",))
+
+
+def test_memharness_asks_adapts_rejects_and_writes():
+    look = "<think>I look.</think><action>look</action>"
+    first = {"situation": "A mug is to be found.", "memory": "Look on desks first."}
+    second = {"situation": "A plate is hot.", "memory": "Take it to the sink."}
+    chat = ToldChat(
+        look, {"memories": [first, second]},  # a first episode, without memories to ask
+        "<memory_retrieve>where are  mugs</memory_retrieve>", "Go to the desk.", "<EMPTY>", look,
+        {"memories": [first]},  # known
+        "<memory_retrieve>plates</memory_retrieve>", "<EMPTY>", "<EMPTY>", look, "no JSON", "none again",
+    )  # fmt: skip
+    agent = MemHarness(chat)
+    rollout(world(max_steps=1), [agent], [[0]])
+    assert "<memory_retrieve>" not in chat.asked[0]
+    assert [one.memory for one in agent.memories.values()] == ["Look on desks first.", "Take it to the sink."]
+    (played,) = rollout(world(max_steps=1), [agent], [[1]])
+    asked, adapted, _, acted = chat.asked[2:6]
+    assert "<memory_retrieve> and </memory_retrieve>" in asked
+    assert "Memory: Look on desks first." in adapted
+    assert games()[0].task.partition("Your task is to: ")[2].strip(" .") in adapted  # the state it was learned in
+    assert acted.endswith("<memory>\nGo to the desk.\n</memory>")
+    assert played.actions == ("look",)
+    assert len(agent.memories) == 2
+    rollout(world(max_steps=1), [agent], [[2]])
+    assert chat.asked[-3].endswith(f"<memory>\n{NOTHING}\n</memory>")
+    assert not chat.answers
+    assert len(agent.memories) == 2
+
+
+def test_memharness_by_rules_wins_in_a_later_run_what_it_lost_by_searching():
+    long = max(rollout(world(), [MemHarness(player=player())], [[*range(6)]]), key=lambda one: len(one.actions))
+    agent = MemHarness(player=player())
+    trials = rollout(world(len(long.actions) - 1), [agent], [[long.task] * 3])
+    assert [one.won for one in sorted(trials, key=lambda one: one.position)] == [False, True, True]
+
+
+def test_both_need_a_model_or_a_player():
+    for kind in (VerlAgent, MemHarness):
+        with pytest.raises(InvalidInputError, match=f"{kind.__name__}: .* both or neither"):
+            kind()

@@ -290,7 +290,7 @@ def test_bad_events_and_states():
     memory.begin(episode=0, time=5)
     with pytest.raises(InvalidInputError, match="expected a time from 5 on, got 4"):
         memory.observe("Nothing happens.", episode=0, step=0, time=4)
-    with pytest.raises(InvalidInputError, match="expected op begin, observe or correct"):
+    with pytest.raises(InvalidInputError, match="expected op begin, observe, tell or correct"):
         memory.apply({"op": "dance", "time": 6})
     with pytest.raises(InvalidInputError, match="expected the scope"):
         SpatialMemory(Scope(user="bob")).restore(memory.state())

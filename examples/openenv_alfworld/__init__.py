@@ -1,0 +1,1 @@
+"""ALFWorld as an OpenEnv environment."""
