@@ -882,6 +882,10 @@ TABLES: dict[str, Callable[[Data], str]] = {
     **dict.fromkeys(("locomo", "beam"), dialogues),
     "corrections": lambda data: f"{corrections.table(data)}\n\n{source(data)}",
     "robot_week": lambda data: f"{load('robot_week', 'benchmark').table(data)}\n\n{source(data)}",
+    **dict.fromkeys(
+        ("life", "life_conditions", "life_pool"),
+        lambda data: f"{load('life', 'benchmark').table(data)}\n\n{source(data)}",
+    ),
     "grpo_habits": grpo,
     "noisy_triples": noisy_triples,
     "online_bank": online_bank,

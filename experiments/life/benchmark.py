@@ -4,11 +4,11 @@
 
 `oracle` knows today's places and what each instruction means, `none` has no memory, `bank` reads all past episodes, and
 `lifelong` a `LifelongMemory` that is told and shown everything through its public methods. All four are carried out by
-the same rules. Rows `without X` lack a module, rows `X alone` have one. Other rows are conditions of the memory:
-`poisoned` (a document tells something false each day), `contradicted` (a guest says the contrary of each sentence),
-`irrelevant` (100 tasks in another home before), and `stale` with its own `none` and `oracle`: half of the own places
-change after half the tasks, with nobody saying so. Tasks of a life depend on each other, so intervals are over homes.
-Nothing is trained.
+the same rules. `pool of K` reads so many records of `memory.pool` and nothing else. Rows `without X` lack a module,
+rows `X alone` have one. Other rows are conditions of the memory: `poisoned` (a document tells something false each
+day), `contradicted` (a guest says the contrary of each sentence), `irrelevant` (100 tasks in another home before), and
+`stale` with its own `none`, `bank` and `oracle`: half of the own places change after half the tasks, with nobody saying
+so. Tasks of a life depend on each other, so intervals are over homes. Nothing is trained.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ CONDITIONS = {
         Condition("none", "none"),
         Condition("bank", "bank"),
         Condition("lifelong", modules=MODULES),
+        *(Condition(f"pool of {k}", modules=MODULES, pool=k) for k in (8, 32)),
         *(Condition(f"without {name}", modules=_without(name)) for name in MODULES),
         Condition("without notes, profile", modules=_without("notes", "profile")),
         Condition("without episodic, semantic", modules=_without("episodic", "semantic")),

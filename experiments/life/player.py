@@ -15,7 +15,7 @@ from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher
 from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_observation, parse_room, type_of
 
-from .readers import BankReader, Knowledge, LifelongReader, Nothing, Oracle, Reader, read_instruction
+from .readers import BankReader, Knowledge, LifelongReader, Nothing, Oracle, PoolReader, Reader, read_instruction
 
 
 class LifeTeacher(ProcedureTeacher):
@@ -52,6 +52,7 @@ class Condition:
         hears: "" for what the user says; "poisoned" adds a document's false sentence each day, "contradicted" a guest
             who says the contrary of each sentence.
         other: whether the memory has lived in another home before.
+        pool: records of `memory.pool` that are read, and nothing else; 0 reads the memory's other answers.
         is_stale: whether the lives are those in which half of the own places change.
     """
 
@@ -61,6 +62,7 @@ class Condition:
     hears: str = ""
     other: bool = False
     is_stale: bool = False
+    pool: int = 0
 
 
 @dataclasses.dataclass
@@ -83,12 +85,13 @@ class Player:
         self.condition = condition
         self.episodes: list[Episode] = []
         self.memory: LifelongMemory | None = None
+        self.oracle = Oracle()
+        readers: dict[str, Reader] = {"oracle": self.oracle, "none": Nothing(), "bank": BankReader(self.episodes)}
         if condition.kind == "lifelong":
             self.memory = LifelongMemory(Scope(user="ann", environment="home"), modules=condition.modules)
-        self.oracle = Oracle()
-        self.reader: Reader = {"oracle": self.oracle, "none": Nothing(), "bank": BankReader(self.episodes)}.get(
-            condition.kind
-        ) or LifelongReader(self.memory)  # type: ignore[arg-type]
+            pool = condition.pool
+            readers["lifelong"] = PoolReader(self.memory, pool) if pool else LifelongReader(self.memory)
+        self.reader = readers[condition.kind]
 
     def hear(self, day: Day) -> int:
         """Hear what comes before a task; count what forgetting left."""

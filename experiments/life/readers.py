@@ -183,7 +183,11 @@ class LifelongReader:
         return self._memory.get(f"notes:{number}") if self._memory.notes is not None else None
 
     def _is_users(self, record: Record) -> bool:
-        return record.trust == "user" and self._memory._is_user(record.speaker)
+        return record.trust == "user" and record.speaker in ("", self._memory.scope.user)
+
+    def _sights(self, kind: str) -> list[tuple[str, int, bool]]:
+        """List places of such things: place, task, still so; latest first."""
+        return [(one.receptacle, one.episode, one.current) for one in self._memory.sightings(kind)]
 
     def _places(
         self,
@@ -194,8 +198,8 @@ class LifelongReader:
         owned_places: Sequence[str],
     ) -> tuple[str, ...]:
         """Rank places; one that was somebody's before may be used now."""
-        sights = [one for one in self._memory.sightings(kind) if one.receptacle in room]
-        seen_places = [one.receptacle for one in sights if one.current]
+        sights = [row for row in self._sights(kind) if row[0] in room]
+        seen_places = [place for place, _, is_current in sights if is_current]
         taken_places = {}  # place -> the last episode in which such a thing was taken there
         for record in records["episodic"]:
             for command in map(parse_command, record.data["actions"]):
@@ -205,11 +209,11 @@ class LifelongReader:
                     )
         counts: Counter[str] = Counter()
         for record in records["semantic"]:
-            if record.kind == "found" and record.text.startswith(f"{kind}:"):
+            if f"{kind}: found " in record.text:
                 counts.update({name: int(count) for name, count in _COUNT.findall(record.text)})
         places_of = {name: self._of_type(name, room, [*seen_places, *taken_places]) for name in counts}
         own = [p for name, n in counts.most_common(1) if n >= OWN_SHARE * counts.total() for p in places_of[name]]
-        newest = max((one.episode for one in sights), default=-1)
+        newest = max((task for _, task, _ in sights), default=-1)
         news = [(record, values["place"]) for record, topic, values in about if topic == "place"]
         fresh = [
             place for record, place in news[:1]
@@ -264,6 +268,35 @@ class LifelongReader:
         rows = [(record, *read_sentence(record.text)) for record in records["profile"] if record.ended is None]
         rows = [row for row in rows if row[2].get("kind") == kind] + [row for row in about if self._is_users(row[0])]
         return [row for row in sorted(rows, key=lambda row: _age(row[0]), reverse=True) if row[1] == "owned"]
+
+
+class PoolReader(LifelongReader):
+    """Reads `memory.pool` alone, so nothing that a compiler could not read.
+
+    Args:
+        memory: the memory.
+        k: records of the pool.
+    """
+
+    def __init__(self, memory: LifelongMemory, k: int):
+        super().__init__(memory)
+        self._k = k
+        self._pool: list[Record] = []
+
+    def _records(self, query: str) -> Mapping[str, list[Record]]:
+        self._pool = self._memory.pool(k=self._k, about=query)
+        by_module: dict[str, list[Record]] = {name: [] for name in ("notes", "profile", "episodic", "semantic")}
+        for record in self._pool:
+            if record.kind in ("experience", "failure"):
+                steps = record.data["experience"].episode.steps
+                record = record._replace(data={**record.data, "actions": [step.action for step in steps]})
+            by_module.setdefault(record.module, []).append(record)
+        return by_module
+
+    def _sights(self, kind: str) -> list[tuple[str, int, bool]]:
+        facts = [(record.fact, record.episode or 0) for record in self._pool if record.kind == "place"]
+        rows = [(fact[2], task, True) for fact, task in facts if fact is not None and type_of(fact[0]) == kind]
+        return sorted(rows, key=lambda row: -row[1])
 
 
 def _age(record: Record) -> tuple[int, int]:
