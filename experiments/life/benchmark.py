@@ -101,8 +101,19 @@ class LifeBenchmark:
             stale: held_out_lives(mix, config.homes + 1, config.part)
             for stale, mix in mixes.items() if stale in {condition.is_stale for condition in conditions}
         }  # fmt: skip
+        shares = {cue: float(np.mean([life.shares()[cue] for life in next(iter(lives.values()))[:-1]])) for cue in CUES}
         rows: dict[str, Any] = {}
-        with Progress("lives", len(conditions) * config.homes, unit="life") as progress:
+        report = {
+            **manifest(),
+            "world": "life",
+            "part": config.part,
+            "homes": config.homes,
+            "num_tasks": config.num_tasks,
+            "mix": dataclasses.asdict(MIX),
+            "shares": shares,
+            "rows": rows,
+        }
+        with Progress("lives", len(conditions) * config.homes, unit="row") as progress:
             for condition in conditions:
                 own = lives[condition.is_stale]
                 results = []
@@ -110,13 +121,8 @@ class LifeBenchmark:
                     results.append(play_life(life, condition, before=other))
                     progress.update(1)
                 rows[condition.name] = _row(own, results)
-        shares = {cue: float(np.mean([life.shares()[cue] for life in next(iter(lives.values()))[:-1]])) for cue in CUES}
-        report = {
-            **manifest(), "world": "life", "homes": config.homes, "num_tasks": config.num_tasks,
-            "mix": dataclasses.asdict(MIX), "shares": shares, "rows": rows,
-        }  # fmt: skip
-        if result is not None:
-            write_result(result, report)
+                if result is not None:
+                    write_result(result, report)  # after each row, since a row takes minutes
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
