@@ -6,6 +6,7 @@
     embodied-mem evaluate --config=alfworld --agents full   # score agents, or compare two results
     embodied-mem memory show memory/ann                     # what a memory folder holds; search, forget, export
     embodied-mem view memory/ann                            # a page to look at it; also of a trace of `demo`
+    embodied-mem perceive cam.png --server URL --model NAME # what a robot's memory would make of a picture or caption
     embodied-mem serve agentgym alfworld --port 36001       # a world, or a memory (mcp), for other programs
     embodied-mem data                                       # what each world needs, what is there, where to get it
     embodied-mem data eb_alfred --from DOWNLOADS            # makes a world's files from what its publishers give
@@ -74,6 +75,13 @@ def view(arguments: Sequence[str]) -> int:
     from embodied_mem.viewer import terminal
 
     return terminal.main(arguments)
+
+
+def perceive(arguments: Sequence[str]) -> int:
+    """`embodied-mem perceive`."""
+    from embodied_mem.agents.robot.perceive import main
+
+    return main(arguments)
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -245,6 +253,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "evaluate": evaluate,
     "memory": memory,
     "view": view,
+    "perceive": perceive,
     "serve": serve,
     "data": data,
     "doctor": doctor,

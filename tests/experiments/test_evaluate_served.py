@@ -196,6 +196,25 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
     assert again["usage"]["replayed"] == again["usage"]["calls"] == sum(episode.steps for episode in played(again))
 
 
+def test_replies_in_tags_are_scored_with_memory_in_the_prompt_and_given_again(bank, tmp_path):
+    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--seeds", "0", "--temperature", "0"]
+    few += ["--bank_file", bank, "--model", "tiny", "--out", str(tmp_path / "out"), "--format", "think_action"]
+    few += ["--record", str(tmp_path / "calls.jsonl"), "--deliveries", "none", "static", "--history", "1"]
+    server = Server(lambda body: reply("<think>I look.</think><action>Look</action>"))
+    try:
+        report = main([*few, "--server", server.url])
+    finally:
+        server.close()
+    assert {episode.steps for episode in episodes_of(report)} == {4}
+    assert report["deliveries"]["none"]["refused"] == 0  # `look` is a command, the whole reply is none
+    texts = [body["messages"] for _, _, body in server.requests]
+    assert all(len(messages) == 1 and messages[0]["role"] == "user" for messages in texts)
+    later = [messages[0]["content"] for messages in texts if "Now, at step 4" in messages[0]["content"]]
+    assert all("[Observation 3: " in text and "[Observation 2: " not in text for text in later)
+    assert sum("What you remember:" in text for text in later) == len(later) / 2 == 2
+    assert played(main(few)) == played(report)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
