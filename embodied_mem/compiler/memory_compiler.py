@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import itertools
 import warnings
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,10 +27,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from embodied_mem.compiler.brief_state import apply_all
+from embodied_mem.compiler.guide import ALL, Guide, sources_of, withheld_from
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.compiler.prompts import unmarked
+from embodied_mem.compiler.view import View, compile_prompt, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.pool import Reading
 from embodied_mem.models.decoder import Decoder, mean_attention
 from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings, append, pad_prompts
@@ -106,6 +112,7 @@ class MemoryCompiler:
         placement: where the parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
         reader: of pictures; None for a compiler that reads texts alone.
         marks: prompts are read with what is computed for them; False takes it out (`compiler.prompts.unmarked`).
+        memory: what is read of a lifelong memory, as in training; None for all of it.
     """
 
     def __init__(
@@ -123,8 +130,10 @@ class MemoryCompiler:
         placement: Placement = ONE_DEVICE,
         reader: PictureReader | None = None,
         marks: bool = True,
+        memory: Reading | None = None,
     ):
-        self._marks = marks
+        self._marks, self._memory = marks, memory or Reading()
+        self._views: weakref.WeakKeyDictionary[LifelongMemory, tuple[int, View]] = weakref.WeakKeyDictionary()
         self.decoder = decoder
         self.soft_mem = soft_mem
         self._reader = reader or PictureReader(None, tokenizer)
@@ -144,6 +153,39 @@ class MemoryCompiler:
             rows=placement.rows,
             place=placement.batch,
         )
+
+    def guide(self, memory: LifelongMemory, observation: str = "") -> Guide:
+        """Compile a memory for the newest step of the running task.
+
+        The Brief State of the task goes on from one call to the next; call it once a step.
+
+        Args:
+            memory: with a running task, which has observed what was done.
+            observation: the newest, where it says more than what the memory observed.
+
+        Raises:
+            InvalidInputError: no task is running.
+        """
+        if not memory.running:
+            raise InvalidInputError("guide: expected a running task; call memory.begin_task first")
+        (_, first), *turns = memory.turns
+        number, view = self._views.get(memory, (-1, None))
+        if view is None or number != memory.episode:
+            view = start_view(memory.goal, first, (), memory.task_ids[-1])
+            self._views[memory] = memory.episode, view
+        view.turns = [*turns[:-1], (turns[-1][0], observation or turns[-1][1])] if turns else []
+        task = memory.goal, first
+        view.pool = memory.pool_of(*task, self._memory, view.state.current)
+        view.experiences = view.pool.experiences
+        key = jax.random.fold_in(jax.random.key(0), len(turns))
+        [compiled] = self.compile([compile_prompt(view)], key[None])
+        view.state, _ = apply_all(compiled.output.edits, view.state)
+        records, output = view.pool.records, compiled.output
+        withheld = withheld_from(view.pool, memory.pool_of(*task, ALL, view.state.current), self._memory)
+        soft = compiled.soft if output.guidance else None
+        return Guide(
+            output.guidance, output.reason, sources_of(output, records), withheld, records, view.state, soft
+        )  # fmt: skip
 
     def compile(
         self,

@@ -88,7 +88,7 @@ def start_view(
 
 
 def render_experiences(experiences: Sequence[Experience]) -> str:
-    """The pool M as text, one experience a line, the same for every delivery; those that have no line are left out."""
+    """Write the pool M as text: of each experience its line, if it has one."""
     return "\n".join(line for experience in experiences if (line := experience.brief())) or "nothing"
 
 
@@ -117,7 +117,7 @@ def render_trajectories(experiences: Sequence[Experience], fits: Callable[[str],
 
 
 def place_of(turns: Sequence[tuple[str, str]], reader: Reader = DEFAULT) -> str:
-    """The place reached last, as the answers tell; empty if none was."""
+    """Return the place reached last, as the answers tell; empty if none was."""
     return next((place for _, answer in reversed(turns) if (place := reader.read(answer).arrived_at)), "")
 
 
@@ -152,7 +152,7 @@ def executor_text(
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:
-    """What the compiler reads at this step of an episode; without `brief`, the action history for the Brief State.
+    """Write the prompt of a step; without `brief`, the action history for the Brief State.
 
     A Brief State also tells which memories are used up: where one names a place that was searched, or that is not in
     this room, an `x` stands behind it (a number that the room does not have stands for the first of its kind), and

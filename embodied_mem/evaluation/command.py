@@ -24,6 +24,7 @@ from embodied_mem.errors import EmbodiedMemError, InternalError
 if TYPE_CHECKING:
     from embodied_mem.agents.deliveries import Delivery
     from embodied_mem.compiler.executor import Executor
+    from embodied_mem.compiler.memory_compiler import MemoryCompiler
     from embodied_mem.compiler.prompts import Shown
     from embodied_mem.training.bundle import Bundle
 
@@ -166,6 +167,11 @@ class Models:
         from embodied_mem.training.config import MeshConfig
 
         return load_bundle(weights_folder(self.folder), mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
+
+    def compiler(self) -> MemoryCompiler:
+        """Load the compiler, for one agent at a time; raises as `load`."""
+        _, compiler = self.load().acting(temperature=0.0, batch_buckets=(1,))
+        return compiler
 
     def delivery(self, name: str, executor: Executor, shown: Shown) -> Delivery:
         """Make a registered delivery with weights of its own beside these."""

@@ -553,6 +553,11 @@ class LifelongMemory:
             return True
         return "spatial" in events and any(do != "repeat" for do, _ in getattr(self.spatial, "changed", ()))
 
+    @property
+    def turns(self) -> list[tuple[str, str]]:
+        """Actions of the running task with their answers, after ("", first observation)."""
+        return list(self._turns)
+
     def _check_running(self, call: str) -> None:
         if not self.running:
             raise InvalidInputError(f"{call}: expected a running task; call begin_task first")

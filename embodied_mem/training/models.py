@@ -356,7 +356,7 @@ def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **
     return MemoryCompiler(
         acting.decoder, acting.soft_mem, tokenizer,
         max_tokens=config.model.max_compiler_tokens, placement=place, marks=config.memory.compiler_marks,
-        reader=picture_reader(config, "compiler", model.decoder, tokenizer), **settings,
+        memory=config.memory.reading, reader=picture_reader(config, "compiler", model.decoder, tokenizer), **settings,
     )  # fmt: skip
 
 
