@@ -93,7 +93,7 @@ def render_experiences(experiences: Sequence[Experience]) -> str:
 
 
 def render_trajectories(experiences: Sequence[Experience], fits: Callable[[str], bool]) -> str:
-    """Return the experiences as they were lived, best first: goal, first observation, every command with its answer.
+    """Return whole trajectories, best first.
 
     As many whole ones as fit; of the first that does not, as many steps from its start as do.
 
