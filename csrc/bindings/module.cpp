@@ -43,5 +43,6 @@ PYBIND11_MODULE(_native, module) {
   embodied_mem::BindMemento(module);
   embodied_mem::BindMemory(module);
   embodied_mem::BindModels(module);
+  embodied_mem::BindSupersession(module);
   embodied_mem::BindVectors(module);
 }

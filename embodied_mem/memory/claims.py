@@ -1,20 +1,18 @@
-"""Reads what sentences claim or deny, and what a later claim does to an earlier one.
+"""Reads what sentences claim or deny, and which earlier claim a later one ends.
 
     old, = claims_in("I drink coffee.")
     new, = claims_in("I don't drink coffee anymore.")
     new.ends(old)                       # True: the same sentence, denied
     other, = claims_in("I gave up coffee.")
     other.ends(old)                     # False: that would be a guess
-    other.follows(old, {"drink", "coffe"})      # True: for a question with both words it is the newer of two
 
-A denial ends what it denies word for word, and a claim ends the same denial. Nothing else is an end. Of two claims of
-one speaker that say different things of the same, the newer one comes first. Questions and conditions claim nothing.
+A denial ends what it denies word for word, and a claim ends the same denial. Nothing else is an end; what only comes
+before something else is decided in `supersession`. Questions and conditions claim nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 from typing import NamedTuple
 
 from .readers.reading import legible
@@ -60,7 +58,6 @@ _OVER = re.compile(
 _MAY_DENY = re.compile(r"n['’]?t\b|no|never|any|stopped|quit|ceased|up|used")
 _DEPENDENT = re.compile(r"\b(?:who|whom|whose|which|that|where|when|if|because|while|than|as|to|without)\b")
 _NO_WORDS = frozenset(("a", "an", "the", "any", "some", "again", "now", "and", "so", "oh", "yes", "no", "actually"))
-_FIRST = re.compile(r"(?:(?:and|so|well|oh|yes|no|actually|now|but),? )*(?:i|we)\b")
 _DEGREES = frozenset(("anymore", "longer", "never", "cannot", "again", "now", "still", "really", "any", "not"))
 
 
@@ -71,49 +68,17 @@ class Claim(NamedTuple):
         words: the clause word by word, without its negation; one form of "be" and of a verb in the present.
         denied: whether it says that this is not so.
         over: whether it says that this was so and is over: nothing ends that.
-        content: stems of the words with meaning, in order.
-        stems: the same as a set.
-        first: whether the speaker is its subject.
+        content: stems of the words with meaning.
     """
 
     words: tuple[str, ...]
     denied: bool
     over: bool
-    content: tuple[str, ...]
-    stems: frozenset[str]
-    first: bool
+    content: frozenset[str]
 
     def ends(self, older: Claim) -> bool:
         """Decide whether an older claim of the same speaker is denied word for word, or its denial taken back."""
         return bool(self.content) and self.denied != older.denied and not older.over and self.words == older.words
-
-    def follows(self, older: Claim, asked: Set[str]) -> bool:
-        """Decide whether this says something else of the same as an older claim, to who asks for these stems.
-
-        Both have the same subject. One contains the other, or they differ in one stretch of words after the subject.
-        """
-        if self.first != older.first:
-            return False
-        old, new = older.stems, self.stems
-        if not old & new or (old == new and self.denied == older.denied):
-            return False
-        numbers = [{word for word in words if word[0].isdigit()} for words in (old, new)]
-        if all(numbers) and numbers[0] != numbers[1]:
-            return False
-        missing = (asked & old) - new
-        if (old <= new or new <= old) and (self.denied != older.denied or (1 < len(old) == len(new) - 1)):
-            return not missing
-        subject = 0 if self.first else 1
-        length = min(len(older.content), len(self.content))
-        same = [one == two for one, two in zip(older.content, self.content)]
-        if not all(same[:subject]) or all(same[: subject + 1]) or older.content[-1] != self.content[-1]:
-            return False
-        tail = 1
-        while tail < length - subject and older.content[-tail - 1] == self.content[-tail - 1]:
-            tail += 1
-        num_same = subject + tail
-        alike = 2 * num_same >= length and 3 * num_same >= max(len(older.content), len(self.content))
-        return alike and missing <= set(older.content[subject:-tail])
 
 
 def claims_in(text: str) -> list[Claim]:
@@ -163,15 +128,11 @@ def _claim(clause: str) -> Claim | None:
         for cue in (_OVER, _NO_MORE, _NOT, _NO):
             plain = cue.sub(" ", plain)
     words = words_of(plain)
-    content = tuple(stem(word) for word in words if word not in LIGHT and word not in _DEGREES and word != "i")
+    content = frozenset(stem(word) for word in words if word not in LIGHT and word not in _DEGREES and word != "i")
     bare = tuple(word if _is_past(word) else stem(word) for word in words if word not in _NO_WORDS)
     if denied and not sure:
         bare = ("not", *bare)
-    return (
-        Claim(bare, denied, bool(cues[3]), content, frozenset(content), _FIRST.match(clause) is not None)
-        if bare
-        else None
-    )
+    return Claim(bare, denied, bool(cues[3]), content) if bare else None
 
 
 def _is_past(word: str) -> bool:

@@ -117,14 +117,16 @@ class AddNote(TypedDict):
     labels: Labels | None
     claims: Count
     denials: Count
+    replaces: NotRequired[list[Count]]
     trust: NotRequired[Trust]
 
 
 class RepeatNote(TypedDict):
-    """A text is said again."""
+    """A text is said again; it replaces what was said since."""
 
     do: Literal["repeat"]
     id: Count
+    replaces: NotRequired[list[Count]]
 
 
 class EndClaim(TypedDict):
@@ -145,6 +147,7 @@ class UpdateNote(TypedDict):
     labels: NotRequired[Labels | None]
     claims: NotRequired[Count]
     denials: NotRequired[Count]
+    replaces: NotRequired[list[Count]]
 
 
 class NotesEvent(When):

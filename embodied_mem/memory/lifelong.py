@@ -34,7 +34,6 @@ import dataclasses
 import functools
 import gc
 import inspect
-import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
@@ -56,7 +55,6 @@ from .arguments import (
     shown,
 )
 from .chat_writer import Chat, ChatWriter
-from .claims import Claim
 from .conflicts import ChatResolver, ConflictReview
 from .embedders import Embedder
 from .episodic import EpisodicMemory
@@ -65,7 +63,7 @@ from .export import exported, imported
 from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot, checked_scope
 from .images import pictures_of
 from .locks import Locks
-from .notes import SEEN, TOLD, NoteMemory, new_labels
+from .notes import SEEN, NoteMemory, new_labels
 from .observation import (
     Observation,
     Outcome,
@@ -100,10 +98,11 @@ from .search import QueryEmbedder
 from .semantic import SemanticMemory
 from .spatial import Sighting, SpatialMemory, checked_place
 from .store import MemoryStore, RecordedModule, Selector
+from .supersession import FIRST, chances, statement
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
 from .views import ViewMemory, checked_clock, checked_pose
-from .words import content_words, normal
+from .words import normal
 
 _DID = {"add": "stored", "repeat": "merged", "update": "merged", "end": "ended"}
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes", "views")
@@ -119,8 +118,6 @@ _MAX_NODES = 64  # around a conflict
 _MAX_CACHED = 256
 _MAX_KNOWN = 40
 """Facts that a perceiver is told."""
-_MORE = 4
-"""Items beyond those asked for that may come first in place of duplicates."""
 STORED_AS = "lifelong"
 """Name of the memory in its store."""
 
@@ -869,57 +866,41 @@ class LifelongMemory:
         return found
 
     def _newer_first(self, items: list[Record], asked: Question) -> list[Record]:
-        """Put the newest before what the same speaker said of the same before, and mark that as earlier."""
-        if (notes := self.notes) is None:
+        """Put what replaces something directly before it, and mark that as earlier."""
+        if (notes := self.notes) is None or not notes.has_replaced():
             return items
-        told = [(item, self._told_of(item)) for item in sorted(items, key=lambda item: -item.score)]
-        having: dict[str, list[tuple[int, int, Claim]]] = {}  # stem -> time, position and claim of notes that have it
-        ending: dict[str, list[tuple[int, int, Claim]]] = {}  # the same, of those that end in it
-        voices = {speaker: notes.voice(speaker) for speaker in {note.speaker for _, note in told if note is not None}}
-        for position, (item, note) in enumerate(told):
-            if note is not None and item.module == "notes":
-                time = _last_told(note, asked.as_of)
-                for claim in notes.claims_of(int(note.number)):
-                    row = time, position, claim
-                    for word in claim.content:
-                        having.setdefault(word, []).append(row)
-                    if claim.content:
-                        ending.setdefault(claim.content[-1], []).append(row)
-        words = set(content_words(asked.query))
-        found: dict[int, Record] = {}
-        for position, (item, note) in enumerate(told):
-            latest = -1
-            if note is not None and len(having) > 1 and (asked.k is None or position < asked.k + _MORE):
-                time, who = _last_told(note, asked.as_of), voices[note.speaker]
-                alone = item.module == "notes" or notes.claims[int(note.number)].num_claims == 1
-                for old in notes.claims_of(int(note.number)) if alone else notes.claims_in(_said(item)):
-                    if words.isdisjoint(old.content):
-                        continue
-                    # One that follows has the last word of the older one, or ends in one of its words.
-                    rows = itertools.chain(having.get(old.content[-1], ()), *(ending.get(w, ()) for w in old.content))
-                    for after, other, new in rows:
-                        if after > time and new.follows(old, words):
-                            by = told[other][1]
-                            if by is not None and voices[by.speaker] == who and RANK[by.trust] >= RANK[note.trust]:
-                                time, latest = after, other
-            if latest >= 0:
-                newer = told[latest][0]
-                found.setdefault(latest, newer._replace(score=max(item.score, newer.score)))
-                if item.trust not in QUOTED:
-                    item = item._replace(text=item.text.rstrip(".! ") + EARLIER, data={"said": item.text, **item.data})
-                if position in found:
-                    item = item._replace(score=found[position].score)
-                found[position] = item
-            found.setdefault(position, item)
+        found: dict[str, Record] = {}
+        ranked = sorted(items, key=lambda item: -item.score)
+        known = {item.id: item for item in ranked}
+        for item in ranked:
+            number = self._note_of(item)
+            newest = number if number is None else notes.newest(number, asked.as_of)
+            if newest is None or newest == number or not self._is_replaced(item, newest):
+                found.setdefault(item.id, item)
+                continue
+            newer = found.get(f"notes:{newest}") or known.get(f"notes:{newest}")
+            newer = newer or notes.found(newest, asked.as_of, f"newer than {item.id}")
+            if newer.id in known or newer.fits(asked.where):
+                found[newer.id] = newer._replace(score=max(item.score, newer.score))
+            score = found[item.id].score if item.id in found else item.score
+            if item.trust not in QUOTED:
+                item = item._replace(text=item.text.rstrip(".! ") + EARLIER, data={"said": item.text, **item.data})
+            found[item.id] = item._replace(score=score)
         return list(found.values())
 
-    def _told_of(self, item: Record) -> Record | None:
-        """The note that an item of the notes or the profile says again; None if it is over, or was not told."""
+    def _note_of(self, item: Record) -> int | None:
+        """The number of the note that an item of the notes or the profile says again; None if there is none."""
         if self.notes is None or item.module not in ("notes", "profile"):
             return None
-        numbers = [int(item.number)] if item.module == "notes" else item.data["notes"]
-        note = self.notes.notes.get(max(numbers, default=-1))
-        return None if note is None or note.kind != TOLD or note.ended is not None else note
+        number = int(item.number) if item.module == "notes" else max(item.data["notes"], default=-1)
+        return number if number in self.notes.notes and self.notes.notes[number].ended is None else None
+
+    def _is_replaced(self, item: Record, newest: int) -> bool:
+        """Decide whether a note replaces this part of what another told: a profile has single clauses of a note."""
+        assert self.notes is not None
+        if item.module == "notes" or self.notes.claims[max(item.data["notes"])].num_claims < 2:
+            return True
+        return bool(chances(statement(self.notes.notes[newest].text), [statement(_said(item))], [1])[0] >= FIRST)
 
     def explain(self) -> str:
         """Why each item of the last retrieval was found, and what was left out for the budget."""
@@ -1262,11 +1243,6 @@ def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
         ends = list(dict.fromkeys(node for fact in facts for node in (fact.subject, fact.object)))
         around = now.khop(ends, 2, max_nodes=_MAX_NODES)
     return Change([], [], [], [], [], [], conflicts, around)
-
-
-def _last_told(note: Record, as_of: int | None) -> int:
-    times = [source.time or 0 for source in note.sources]
-    return next((time for time in reversed(times) if as_of is None or time <= as_of), note.recorded)
 
 
 def _said(item: Record) -> str:

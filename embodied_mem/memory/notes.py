@@ -14,7 +14,7 @@ stays with the time of its end. Values that only differ both stay.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Self
 
 from ..errors import InvalidInputError
@@ -26,6 +26,7 @@ from .graph import Scope
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, relevance, squashed
 from .store import Selector
+from .supersession import FIRST, Statement, chances, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, tells_when, words_of
 
@@ -48,6 +49,11 @@ _TIME = 0.1
 _QUESTION = 0.9
 _PAST = 0.5
 _MAX_SIMILAR, _MAX_BEST = 256, 64
+_NEARBY, _LAST_SAID, _MAX_COMPARED = 32, 6, 16
+"""A new statement is compared with the last ones of its speaker among so many notes, and others with its words."""
+_MAX_STATEMENT = 400
+"""Characters of a text that may replace another; a longer one tells many things."""
+_MAX_STATEMENTS = 1024
 
 
 class End(NamedTuple):
@@ -127,6 +133,8 @@ class NoteMemory(RecordMemory):
         self.notes: dict[int, Record] = {}
         self.claims: dict[int, Claims] = {}
         self._past: dict[int, tuple[Record, ...]] = {}  # earlier versions, of notes that have some
+        self._newer: dict[int, tuple[tuple[int, int], ...]] = {}  # by what notes one is replaced, and since when
+        self._statements: dict[int, Statement] = {}  # of the texts that were compared last
         self._next = 0
         self._same: dict[tuple[Any, ...], int] = {}
         self._claims: dict[str, list[Claim]] = {}  # of texts that were asked about, until something is removed
@@ -178,11 +186,13 @@ class NoteMemory(RecordMemory):
                 continue
             known = self._same.get(_key(one, kind, speaker, when, action, trust, labels))
             if known is not None and self.notes[known].ended is None:
-                changes.append({"do": "repeat", "id": known})
+                changes.append({"do": "repeat", "id": known, **self._replaced_by(one, known, speaker, trust)})
                 continue
             claims = claims_in(one) if kind == TOLD else []
             said = {"text": one, "kind": kind, "speaker": speaker, "when": when, "action": action, "trust": trust}
-            changes.append({"do": "add", **said, "labels": labels, "claims": len(claims), "denials": _denials(claims)})
+            counts = {"claims": len(claims), "denials": _denials(claims)}
+            replaced = self._replaced_by(one, following, speaker, trust) if kind == TOLD else {}
+            changes.append({"do": "add", **said, "labels": labels, **counts, **replaced})
             ended = {(number, claim): None for new in claims for number, claim in self._ended_by(new, speaker, trust)}
             changes += [{"do": "end", "id": number, "claim": claim, "by": following} for number, claim in ended]
             following += 1
@@ -208,6 +218,55 @@ class NoteMemory(RecordMemory):
             over = {end.claim for end in self.claims[number].ends}
             found += [(number, i) for i, old in enumerate(self.claims_of(number)) if i not in over and new.ends(old)]
         return found
+
+    def _replaced_by(self, text: str, number: int, speaker: str, trust: Trust) -> dict[str, list[int]]:
+        """Give what a text replaces of what its speaker said before, as a field of its change; none for none."""
+        who, its, distances = self.voice(speaker), dict[int, int](), dict[int, int]()
+        first = self._next - _NEARBY
+        for other in range(self._next - 1, first - 1, -1):
+            if other in self.notes and self.notes[other].kind == TOLD:
+                distances[other] = len(distances) + 1
+        for other in (*list(distances)[:_LAST_SAID], *self._words.recent(set(content_words(text)), _MAX_COMPARED)):
+            note = self.notes[other]
+            is_own = other != number and note.kind == TOLD and self.voice(note.speaker) == who
+            if is_own and note.ended is None and RANK[trust] >= RANK[note.trust] and len(its) < _MAX_COMPARED:
+                its[other] = distances.get(other) or len(distances) + first - other
+        if not its or len(text) > _MAX_STATEMENT:
+            return {}
+        chance = chances(statement(text), list(map(self._statement, its)), list(its.values()))
+        found = [other for other, p in zip(its, chance) if p >= FIRST]
+        return {"replaces": found} if found else {}
+
+    def _statement(self, number: int) -> Statement:
+        found = self._statements.get(number)
+        if found is None:
+            if len(self._statements) >= _MAX_STATEMENTS:
+                self._statements.clear()
+            found = self._statements[number] = statement(self.notes[number].text)
+        return found
+
+    def has_replaced(self) -> bool:
+        """Return whether some note is replaced by another."""
+        return bool(self._newer)
+
+    def found(self, number: int, as_of: int | None, why: str) -> Record:
+        """Make the record of a note as `retrieve` gives it."""
+        note = (self.notes[number] if as_of is None else self.record_at(number, as_of)) or self.notes[number]
+        return note._replace(text=self.line(number, note, as_of), data={**note.data, "said": note.text}, why=why)
+
+    def newest(self, number: int, as_of: int | None = None) -> int:
+        """Find the note that says the newest of the same thing; the note itself where nothing replaces it."""
+        passed = {number}
+        while number in self._newer:
+            told = last_told(self.notes[number], as_of)
+            rows = [
+                by for by, time in self._newer[number]
+                if told < time and (as_of is None or time <= as_of) and self.notes[by].ended is None
+            ]  # fmt: skip
+            if not rows or rows[-1] in passed:
+                break
+            passed.add(number := rows[-1])
+        return number
 
     def voice(self, speaker: str) -> str:
         """Give one name for all ways to write a speaker; the user of the scope has none."""
@@ -244,6 +303,7 @@ class NoteMemory(RecordMemory):
             over = [pair for new in claims for pair in self._ended_by(new, note.speaker, note.trust)]
             ended = {pair: None for pair in over if pair[0] != number}
             change |= {"text": checked_text("text", text), "claims": len(claims), "denials": _denials(claims)}
+            change |= self._replaced_by(text, number, note.speaker, note.trust) if note.kind == TOLD else {}
         if labels is not None:
             change["labels"] = new_labels(labels)
         last = note.sources[-1]
@@ -287,6 +347,8 @@ class NoteMemory(RecordMemory):
             else:
                 self._update(number, change, time)
                 touched[number] = None
+            for other in change.get("replaces", ()):
+                self._newer[other] = (*self._newer.get(other, ()), (number, time))
             changed.append((do, number))
         self.changed = changed
         self._index(touched)
@@ -298,10 +360,20 @@ class NoteMemory(RecordMemory):
         self._past[number] = (*self._past.get(number, ()), note._replace(ended=time))
         note = note._replace(valid_from=time, labels=dict(change["labels"]) if "labels" in change else note.labels)
         if "text" in change:
+            self._statements.pop(number, None)
+            self._unlink({number})
             note = note._replace(text=change["text"], ended=None)
             self.claims[number] = Claims(change["claims"], change["denials"])
         self.notes[number] = note
         self._same[_key_of(note)] = number
+
+    def _unlink(self, doomed: Set[int]) -> None:
+        """Drop what these notes replace and by what they are replaced."""
+        left = {
+            number: tuple(row for row in rows if row[0] not in doomed)
+            for number, rows in self._newer.items() if number not in doomed
+        }  # fmt: skip
+        self._newer = {number: rows for number, rows in left.items() if rows}
 
     def _leave_key(self, number: int, note: Record) -> None:
         """A note no longer says what it says: another one that says the same may be said again instead."""
@@ -479,19 +551,25 @@ class NoteMemory(RecordMemory):
 
     def _state(self) -> tuple[Any, ...]:
         notes = [
-            row_of(note) | {"claims": self.claims[number], "past": list(map(row_of, self.past(number)))}
+            row_of(note)
+            | {"claims": self.claims[number], "past": list(map(row_of, self.past(number)))}
+            | ({"newer": self._newer[number]} if number in self._newer else {})
             for number, note in self.notes.items()
         ]
         return ({"embedder": self.embedder.name, "next": self._next, "notes": notes},)
 
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:
         rows = [note_of(row) for row in state["notes"]]
-        notes = {number: note for number, note, _, _ in rows}
+        notes = {number: note for number, note, *_ in rows}
+        newer = {number: its for number, *_, its in rows if its}
+        if unknown := {by for its in newer.values() for by, _ in its} - notes.keys():
+            raise InvalidInputError(f"state: newer: expected numbers of notes, got {min(unknown)}")
         following = checked_number("next", state["next"], max(notes, default=-1) + 1)
         self._clear()
         self._next, self.notes = following, notes
-        self.claims = {number: claims for number, _, claims, _ in rows}
-        self._past = {number: past for number, _, _, past in rows if past}
+        self.claims = {number: claims for number, _, claims, _, _ in rows}
+        self._past = {number: past for number, _, _, past, _ in rows if past}
+        self._newer = newer
         self._same = {_key_of(note): number for number, note in notes.items()}
         self._index(self.notes)
 
@@ -499,6 +577,7 @@ class NoteMemory(RecordMemory):
         other = super().fork()
         other.notes, other.claims, other._past = dict(self.notes), dict(self.claims), dict(self._past)
         other._same, other._claims = dict(self._same), dict(self._claims)
+        other._newer, other._statements = dict(self._newer), dict(self._statements)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
         other._denying, other._asking, other._timed = set(self._denying), set(self._asking), set(self._timed)
         other._idle = dict(self._idle)
@@ -514,6 +593,7 @@ class NoteMemory(RecordMemory):
         """
         self.embedder.clear()
         self._claims.clear()
+        self._statements.clear()
         doomed: list[int] = []
         moved: list[int] = []
         references = 0
@@ -544,6 +624,7 @@ class NoteMemory(RecordMemory):
             if past != before:
                 self._past[number] = tuple(past)
         self._index(moved)
+        self._unlink(set(doomed))
         for number in doomed:
             self._unindex(number)
             note = self.notes.pop(number)
@@ -559,11 +640,24 @@ class NoteMemory(RecordMemory):
         return note.kind == TOLD and note.trust == "user" and selector.is_user_of(self.scope)
 
 
-def note_of(row: Any) -> tuple[int, Record, Claims, tuple[Record, ...]]:
-    """Read number, note, claims and earlier versions of a row of a state; raise InvalidInputError for another one."""
+def last_told(note: Record, as_of: int | None) -> int:
+    """Give the time when a note was told or written last, up to a time."""
+    times = [source.time or 0 for source in note.sources]
+    last = next((time for time in reversed(times) if as_of is None or time <= as_of), note.recorded)
+    return max(last, note.valid_from) if as_of is None or note.valid_from <= as_of else last
+
+
+def note_of(row: Any) -> tuple[int, Record, Claims, tuple[Record, ...], tuple[tuple[int, int], ...]]:
+    """Read number, note, claims, earlier versions and newer notes; raise InvalidInputError for another row."""
     row = dict(checked_mapping("state: note", row))
     count, denials, ends = checked_rows("state: claims", row.pop("claims", None))
     past = tuple(map(record_of, checked_rows("state: past", row.pop("past", None))))
+    newer = tuple(
+        (checked_number("state: newer", by, 0), checked_number("state: newer", time))
+        for by, time in (
+            checked_rows("state: newer", pair) for pair in checked_rows("state: newer", row.pop("newer", ()))
+        )
+    )
     note = record_of(row)
     number = whole_number(note.id.removeprefix("notes:"))
     if number is None or not note.sources or not {"when", "action"} <= note.data.keys():
@@ -572,7 +666,7 @@ def note_of(row: Any) -> tuple[int, Record, Claims, tuple[Record, ...]]:
         checked_labels(one.labels)
     over = tuple(End(*(checked_number("state: end", n) for n in end)) for end in ends)
     claims = Claims(checked_number("state: claims", count, 0), checked_number("state: denials", denials, 0), over)
-    return number, note, claims, past
+    return number, note, claims, past, newer
 
 
 def _usual_trust(kind: str) -> Trust:

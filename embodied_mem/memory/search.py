@@ -271,6 +271,11 @@ class WordIndex:
             self.remove(number)
         self.extend(number, words)
 
+    def recent(self, words: Iterable[str], most: int) -> list[int]:
+        """List the ids that got one of some words last, those of rare words first, at most so many of each word."""
+        rows = sorted((self._having[word] for word in words if word in self._having), key=len)
+        return list(dict.fromkeys(number for row in rows for number in itertools.islice(reversed(row), most)))
+
     def extend(self, number: int, words: Iterable[str]) -> None:
         """Add words to those that an id has, if it has any."""
         counts = Counter(words)

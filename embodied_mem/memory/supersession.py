@@ -1,0 +1,208 @@
+"""Decides by learned weights which earlier statement of a speaker a new one replaces.
+
+    old, other = statement("Wake me at 7:00."), statement("My bus leaves at 8:10.")
+    chances(statement("Make it 6:30."), [old, other], [1, 2])      # how likely it replaces each
+
+A pair has features x, see `features`: shared and differing words and their places in the sentence, kinds of values,
+people, denial, cue words, distance, and all that relative to the other candidates. The chance is that of boosted trees,
+
+    p = 1 / (1 + exp(-(b + sum over t of v[t, leaf of x in tree t]))),
+
+made by `experiments/package_data/supersession.py` from generated statements alone. No rule of grammar decides.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import pathlib
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import _native
+from .embedders import FILES, START, TABLE, _table
+from .words import LIGHT, normal, stem
+
+FIRST = 0.5
+"""Chance from which on the newer statement comes first."""
+_WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
+_WIDTH = 64
+"""Numbers of a word vector that are compared: the table is made so that the first ones say most."""
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\d+(?:[:.]\d\d)+|\d+(?:st|nd|rd|th)?|[^\W\d_]+(?:['’][^\W\d_]+)?|\?")
+_CLOCK = re.compile(r"\d{1,2}[:.]\d\d$")
+
+CUES: dict[str, str] = {
+    "correct": """actually correction correct sorry wait oops scratch scrap forget instead rather change changed
+        changing switch switched switching swap swapped moved rescheduled reschedule postponed pushed push shift
+        shifted turns turned second mind wrong mistaken mistake misread misspoke meant better make let's update ignore
+        disregard replaced replace changes new decided thought hmm mixed doch lieber stattdessen mejor mieux plutôt
+        invece equivoqué umgestellt errata strike cancel meglio relocated transferred rebooked revised adjusted
+        bumped""",
+    "now": """now anymore longer lately nowadays again currently become became started start starting since these days
+        jetzt mehr maintenant plus ahora ya adesso più agora grown began today's back finally meanwhile onwards""",
+    "end": """gone quit stopped stop gave given away sold lost cancelled canceled off dropped ended over finished ran
+        returned left died rid threw stolen through done retired used broke split divorced out single lifted healed
+        ex former taboo déménagé umgezogen mudé trasferito passed outgrown outgrew cured cleared removed skip
+        misdiagnosis negative false""",
+    "add": "also too well another both either addition besides plus extra auch aussi también anche still more other",
+    "once": """just once only tonight exception week last yesterday time usually temporarily visiting today night year
+        weekend treat usual gestern hier ayer ieri heute aujourd'hui hoy ago""",
+    "said": "said says told thinks according heard claims thought asked wants believes mentioned sagt dit dice",
+    "may": "if would might could maybe perhaps wonder wish should unless wenn si quizás peut-être",
+    "deny": """not no never don't doesn't didn't isn't aren't wasn't can't cannot won't haven't hasn't without none
+        nothing nobody neither nor kein keine keinen nicht ne n pas nunca non não nie niente jamais hate hates can't
+        dislike refuse refuses avoid avoids stand sick""",
+    "was": "was were had did used been went had came saw met bought",
+    "it": "it that them those this there he she they him her one es das ça lo la",
+    "i": "i my me i'm i've i'd i'll mine we our us we're ich mein mich je j'ai mon mi yo io",
+    "please": "please can could let set put make tell keep buy take",
+}
+"""Cue words of a statement by what they may mean; the trees learn what they are worth."""
+_CUES = [frozenset(words.split()) for words in CUES.values()]
+_DENY, _I = (list(CUES).index(name) for name in ("deny", "i"))
+_CUE_WORDS = frozenset[str]().union(*_CUES[:_DENY]) - {"week", "today", "second", "left"}
+_LISTS = {
+    "breaks": """is are was were am be been being has have had will can at in on to for from with as under behind by
+        next near until every when because of inside into than where""",
+    "within": "in on under behind by next inside at near with into to from en à um bei",
+    "before clock": "at until till by to before after around from um a las",
+    "kin": """sister brother mother father mom mum dad wife husband daughter son aunt uncle cousin grandmother
+        grandfather grandma grandpa roommate flatmate neighbour neighbor boss colleague friend girlfriend boyfriend
+        partner niece nephew kids children parents guests doctor landlord manager teacher coworker twin""",
+    "days": """monday tuesday wednesday thursday friday saturday sunday january february march april may june july
+        august september october november december tomorrow montag dienstag mittwoch donnerstag freitag samstag
+        sonntag""",
+    "colors": """red blue green yellow purple grey gray white black orange beige pink brown navy turquoise violet
+        teal""",
+    "numbers": """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+        twenty thirty forty fifty hundred half quarter noon midnight dozen""",
+}
+_BREAKS, _WITHIN, _BEFORE_CLOCK, _KIN, _DAYS, _COLORS, _NUMBERS = (frozenset(one.split()) for one in _LISTS.values())
+_KINDS = ("clock", "number", "day", "color", "name", "place")
+_DIFFERING = (_DENY, list(CUES).index("was"), _I, len(CUES) + 3)
+"""Counts of which the difference is a feature, too; the last one is whether denials are odd."""
+
+Statement = _native.supersession.Statement
+
+
+def statement(text: str) -> Statement:
+    """Read what is compared of a text.
+
+    Of each word with meaning: its stem, how rare it is, whether it stands behind the last break, its vector. Of the
+    whole: counts of cues and words, and its values by kind, the people that it names, and whose it is.
+    """
+    tokens = _TOKEN.findall(text) if text.isascii() else _TOKEN.findall(text.replace("’", "'"))
+    lower = [normal(token) for token in tokens]
+    cues = [0] * len(_CUES)
+    for word in lower:
+        for i, its in enumerate(_CUES):
+            if word in its:
+                cues[i] += 1
+    content: list[tuple[str, int]] = []
+    values: list[list[str]] = [[] for _ in _KINDS]
+    people: list[str] = []
+    owners: list[str] = []
+    last_break, is_place, before = -1, False, ""
+    for at, (token, word) in enumerate(zip(tokens, lower)):
+        if word == "?":
+            continue
+        word = word.removesuffix("'s")
+        is_break = word in _BREAKS or lower[at].endswith(("'s", "'m", "'re"))
+        if is_break and at < len(tokens) - 1:
+            last_break = at
+            is_place = is_place or word in _WITHIN
+        kind = -1
+        if _CLOCK.match(word) or (word in ("am", "pm", "o'clock") and before):
+            kind = 0
+        elif word[0].isdigit() or word in _NUMBERS:
+            kind = 2 if word.endswith(("st", "nd", "rd", "th")) and word[0].isdigit() else 1
+            if kind == 1 and (before in _BEFORE_CLOCK or word in ("half", "quarter", "noon", "midnight")):
+                kind = 0
+        elif word.removesuffix("s") in _DAYS:
+            kind = 2
+        elif word in _COLORS:
+            kind = 3
+        elif word in _KIN or word.removesuffix("s") in _KIN:
+            people.append(word)
+            if last_break < 0:
+                owners.append(word)
+        elif at and token[0].isupper() and word not in LIGHT and word not in ("i", "i'm") and before != "?":
+            kind = 4
+            people.append(word)
+        if not at and token[0].isupper() and token.isalpha() and len(lower) > 1 and word not in LIGHT:
+            following = lower[1]
+            if (
+                token.endswith("'s")
+                or following in ("is", "has", "was", "will", "can", "can't", "and", "isn't")
+                or (following.endswith("s") and following not in _DAYS and len(following) > 3)
+                or following.endswith("ed")
+            ):
+                people.append(word)
+                owners.append(word)
+        if word in _CUES[_I] and last_break < 0:
+            owners.append("i")
+        if kind >= 0:
+            values[kind].append(word)
+        if (word not in LIGHT and word not in _CUE_WORDS) or kind >= 0:
+            content.append((stem(word), at))
+        before = word
+    if is_place:
+        values[5] = [word for word, at in content if at > last_break]
+    if owners and any(one != "i" for one in owners):
+        owners = [one for one in owners if one != "i"]
+    is_asked, lengths = text.rstrip().endswith("?"), (min(len(content), 12), min(len(lower), 25))
+    return Statement(
+        own=[*(min(count, 2) for count in cues), is_asked, *lengths, cues[_DENY] % 2],
+        words=[hash(word) for word, _ in content],
+        weights=[_rarity(word) for word, _ in content],
+        is_late=[at > last_break >= 0 for _, at in content],
+        rows=[_row(word) for word, _ in content],
+        values=[hash(frozenset(its)) if its else 0 for its in (*values, people, owners)],
+    )
+
+
+@functools.lru_cache(1 << 14)
+def _row(word: str) -> np.ndarray:
+    """Make the unit vector of a word; zeros without a table."""
+    if not _has_table():
+        return np.zeros(_WIDTH, np.float32)
+    row = _table(TABLE).word(word)[:_WIDTH]
+    return row / max(float(np.linalg.norm(row)), 1e-9)
+
+
+@functools.lru_cache(1 << 14)
+def _rarity(word: str) -> float:
+    """Weigh a word by its rank among the pieces of the table: 0 for the most frequent, 1 for one of several pieces."""
+    rank = _table(TABLE).rank.get(START + word, 1 << 15) if _has_table() else 1 << 15
+    return float(np.log2(rank + 2) / 15) ** 3
+
+
+@functools.cache
+def _has_table() -> bool:
+    return all((TABLE / name).is_file() for name in FILES)
+
+
+def features(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> np.ndarray:
+    """Make float32[N, F] of a new statement and N earlier ones of the same speaker.
+
+    Args:
+        new: the new statement.
+        olds: earlier ones.
+        distances: how many statements of anybody before the new one each was said; 1 for the last.
+    """
+    return np.asarray(_native.supersession.features(new, olds, distances, len(_KINDS), _DIFFERING))
+
+
+def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> list[float]:
+    """Give how likely a new statement replaces each older one; arguments as for `features`."""
+    return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
+
+
+@functools.cache
+def _trees() -> _native.supersession.BoostedTrees:
+    data = json.loads(_WEIGHTS.read_text())
+    flat = (list(itertools.chain.from_iterable(data[name])) for name in ("feature", "limit", "leaf"))
+    return _native.supersession.BoostedTrees(data["bias"], data["depth"], *flat)

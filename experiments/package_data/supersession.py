@@ -1,0 +1,316 @@
+"""Makes the weights of `embodied_mem/memory/supersession.py` from generated statements, and scores them.
+
+    python experiments/package_data/supersession.py            # trees of the training topics; accuracies by part
+    python experiments/package_data/supersession.py --score    # accuracies of the weights that are there
+
+`experiments/dialogues/corrections.txt` has the topics: older statements, newer ones that correct them, newer ones that
+do not. Topics and values are in one part each: `train` makes the trees, `dev` chooses their number and depth, `held`
+is reported. A scene is a topic among statements of other topics by several people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import random
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from embodied_mem.atomic_file import replacing
+from embodied_mem.memory import supersession
+from embodied_mem.memory.supersession import Statement, chances, features, statement
+from embodied_mem.memory.words import content_words
+
+TOPICS = pathlib.Path(__file__).parents[1] / "dialogues" / "corrections.txt"
+PARTS = ("train", "train", "train", "dev", "held")
+_FIELD = re.compile(r"\{(\w+?)(2?)\}")
+_MAX_FILLERS = 9
+
+
+class Topic(NamedTuple):
+    """Statements about one thing.
+
+    Attributes:
+        section: of the file; statements of other sections have nothing to do with these.
+        old: older statements.
+        new: statements that correct them.
+        other: statements that do not.
+        question: about it.
+    """
+
+    section: str
+    old: list[str]
+    new: list[str]
+    other: list[str]
+    question: str
+
+
+class Scene(NamedTuple):
+    """What is said, in order; the last statement is judged.
+
+    Attributes:
+        said: (speaker, text); the speaker of the last one is "".
+        replaced: positions that the last one corrects.
+        is_elliptic: whether the last one shares no word with meaning with what it is about.
+        topic: what the last one is of.
+        question: about the topic.
+    """
+
+    said: list[tuple[str, str]]
+    replaced: list[int]
+    is_elliptic: bool
+    topic: Topic
+    question: str
+
+
+def read() -> tuple[dict[str, list[str]], dict[str, list[Topic]]]:
+    """Read lists of values, and the topics of each part."""
+    lists: dict[str, list[str]] = {}
+    topics: dict[str, list[Topic]] = {part: [] for part in PARTS}
+    section, count, forms = "", 0, list[str]()
+    for line in TOPICS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("@"):
+            name, _, values = line[1:].partition(" = ")
+            lists[name] = values.split(" | ")
+        elif line.startswith("#"):
+            section = line
+        elif line.startswith("&"):
+            forms = line[2:].split(" | ")
+        elif line:
+            old, _, rest = line.partition(" => ")
+            rest, _, question = rest.rpartition(" ? ")
+            new, _, other = rest.partition("! ")
+            new = new.strip()
+            fields = [field for field in _FIELD.findall(old.split(" | ")[0]) if field[1] == ""]
+            if fields and f"{{{fields[-1][0]}2}}" in new:
+                own = {"old": f"{{{fields[-1][0]}}}", "new": f"{{{fields[-1][0]}2}}"}
+                mine = [form for i, form in enumerate(forms) if PARTS[i % len(PARTS)] == PARTS[count % len(PARTS)]]
+                new += " | ".join(["", *(form.format(**own) for form in random.Random(count).sample(mine, 3))])
+            rows = [[one.strip() for one in part.split(" | ") if one.strip()] for part in (old, new, other)]
+            topics[PARTS[count % len(PARTS)]].append(Topic(section, *rows, question))
+            count += 1
+    return lists, topics
+
+
+def scenes(part: str, count: int, seed: int) -> Iterator[Scene]:
+    """Make scenes of a part."""
+    rng, (lists, topics) = random.Random(f"{part} {seed}"), read()
+    values = {
+        name: [v for i, v in enumerate(its) if PARTS[i % len(PARTS)] == part or len(its) < 10]
+        for name, its in lists.items()
+    }
+    mine = topics[part]
+    for _ in range(count):
+        yield _scene(rng, values, mine, rng.choice(mine))
+
+
+_TALK = (
+    "Good morning.",
+    "Hi there.",
+    "By the way:",
+    "Listen,",
+    "Oh,",
+    "Hey robot,",
+    "Just so you know,",
+    "One more thing.",
+)
+_AFTER = ("Thanks!", "Please remember that.", "Okay?", "Sorry.", "That's all.", "See you later.")
+_THIRD = {"I'm": "is", "I": "", "I'll": "will", "I've": "has", "I'd": "would", "My": "'s"}
+_VERBS = {"have": "has", "do": "does", "don't": "doesn't", "was": "was", "am": "is", "can": "can", "can't": "can't"}
+
+
+def _of_another(text: str, who: str) -> str | None:
+    """Say of somebody else what the speaker says of herself; None where that is not simple."""
+    first, _, rest = text.partition(" ")
+    verb, _, more = rest.partition(" ")
+    if first not in _THIRD or not more or " my " in rest or " I " in rest or " me " in rest:
+        return None
+    if first == "My":
+        return f"{who}'s {rest}"
+    if first != "I":
+        return f"{who} {_THIRD[first]} {rest}"
+    if verb in _VERBS:
+        return f"{who} {_VERBS[verb]} {more}"
+    return f"{who} {verb}{'' if verb.endswith('ed') else 'es' if verb.endswith(('s', 'sh', 'ch')) else 's'} {more}"
+
+
+class _Fields:
+    """Draws values for fields, each value once in a scene."""
+
+    def __init__(self, rng: random.Random, values: dict[str, list[str]]):
+        self._rng, self._values = rng, values
+        self._taken: dict[str, set[str]] = {}
+
+    def fill(self, text: str, mine: dict[str, str]) -> str:
+        """Fill the fields of a form; `mine` keeps what was drawn."""
+
+        def value(match: re.Match[str]) -> str:
+            name, key = match[1], match[0]
+            if key not in mine:
+                taken = self._taken.setdefault(name, set())
+                mine[key] = self._rng.choice([v for v in self._values[name] if v not in taken] or self._values[name])
+                taken.add(mine[key])
+            return mine[key]
+
+        text = _FIELD.sub(value, text)
+        return text[0].upper() + text[1:]
+
+    def dressed(self, text: str) -> str:
+        """Add talk to a sentence now and then, or write it carelessly."""
+        draw = self._rng.random()
+        if draw < 0.08:
+            before = self._rng.choice(_TALK)
+            return f"{before} {text if before[-1] == '.' or text[0] == 'I' else text[0].lower() + text[1:]}"
+        if draw < 0.14:
+            return f"{text} {self._rng.choice(_AFTER)}"
+        return text.lower().rstrip(".") if draw < 0.2 else text
+
+
+def _scene(rng: random.Random, values: dict[str, list[str]], topics: list[Topic], topic: Topic) -> Scene:
+    fields, drawn = _Fields(rng, values), dict[str, str]()
+    fill = fields.fill
+    old, kind = fill(rng.choice(topic.old), drawn), rng.random()
+    who = rng.choice([rng.choice(values["name"]), f"My {rng.choice(values['kin'])}"])
+    middle = []
+    others = [*topic.other, *([topic.question] if rng.random() < 0.2 else [])]
+    if topic.new and kind < 0.56:
+        last = fill(rng.choice(topic.new), drawn)
+        if rng.random() < 0.15:
+            middle = [last]
+            drawn = {name: value for name, value in drawn.items() if not name.endswith("2}")}
+            last = fill(rng.choice(topic.new), drawn)
+    else:
+        last = fill(rng.choice(others or topic.old), drawn)
+        if topic.new and rng.random() < 0.3:  # the same said of another, in place of either
+            said = fill(rng.choice(topic.new), drawn)
+            if (changed := _of_another(said, who)) is not None:
+                last = changed
+            elif (changed := _of_another(old, who)) is not None:
+                old, last = changed, said
+    is_new = bool(topic.new) and kind < 0.56
+    is_elliptic = set(content_words(old)).isdisjoint(content_words(last))
+    more = [fill(rng.choice(others), drawn)] if others and rng.random() < 0.15 else []
+    fillers = []
+    for other in rng.sample(topics, min(len(topics), rng.randrange(_MAX_FILLERS))):
+        if other is not topic and (other.section != topic.section or rng.random() < 0.3):
+            forms = other.old + other.other + ([*other.new, other.question] if rng.random() < 0.3 else [])
+            fillers.append(("" if rng.random() < 0.75 else rng.choice(values["name"]), fill(rng.choice(forms), {})))
+    dressed = fields.dressed
+    if fillers and rng.random() < 0.08:
+        own = dressed(f"{old} {fillers.pop()[1]}" if rng.random() < 0.5 else f"{fillers.pop()[1]} {old}")
+    else:
+        own = dressed(old)
+    between = rng.choice((0, 0, 0, 0, 1, 1, 2)) if is_elliptic else rng.randrange(len(fillers) + 1)
+    after = [(speaker, text, False) for speaker, text in fillers[len(fillers) - between :] if between]
+    for text, is_it in [*((text, True) for text in middle), *((text, False) for text in more)]:
+        after.insert(rng.randrange(len(after) + 1), ("", dressed(text), is_it))
+    before = [(speaker, text, False) for speaker, text in fillers[: len(fillers) - between]]
+    told = [*before, ("", own, True), *after]
+    replaced = [i for i, (*_, is_it) in enumerate(told) if is_it and is_new]
+    said = [(speaker, text) for speaker, text, _ in told]
+    return Scene([*said, ("", dressed(last))], replaced, is_elliptic, topic, fill(topic.question, drawn))
+
+
+def pairs(scene: Scene) -> tuple[Statement, list[Statement], list[int], list[int]]:
+    """Return the last statement, earlier ones of its speaker, their distances and positions."""
+    count = len(scene.said) - 1
+    its = [i for i in range(count) if not scene.said[i][0]]
+    return statement(scene.said[-1][1]), [statement(scene.said[i][1]) for i in its], [count - i for i in its], its
+
+
+def matrix(part: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make features and labels of the pairs of scenes."""
+    xs, ys = [], []
+    for scene in scenes(part, count, seed):
+        new, olds, distances, its = pairs(scene)
+        xs.append(features(new, olds, distances))
+        ys += [i in scene.replaced for i in its]
+    return np.concatenate(xs), np.array(ys)
+
+
+def score(part: str, count: int, seed: int, should_print: bool = False) -> dict[str, float]:
+    """Judge scenes: right is to name what is corrected and nothing else."""
+    rows: dict[str, list[bool]] = {}
+    for scene in scenes(part, count, seed):
+        new, olds, distances, its = pairs(scene)
+        chance = chances(new, olds, distances)
+        found = [i for i, p in zip(its, chance) if p >= supersession.FIRST]
+        kind = "corrected" if scene.replaced else "not corrected"
+        is_right = found == scene.replaced
+        rows.setdefault(kind, []).append(is_right)
+        rows.setdefault("of these, old one named" if scene.replaced else "of these, other topic named", []).append(
+            set(scene.replaced) <= set(found) if scene.replaced else bool(found)
+        )
+        if scene.replaced:
+            rows.setdefault("of these, another named", []).append(not set(found) <= set(scene.replaced))
+        if should_print and not is_right:
+            print(
+                scene.said[-1][1],
+                "|",
+                *(
+                    f"[{scene.said[i][1]}] {p:.2f}{'*' if i in scene.replaced else ''}"
+                    for i, p in zip(its, chance)
+                    if p > 0.3 or i in scene.replaced
+                ),
+            )
+    return {name: float(np.mean(its)) for name, its in rows.items()} | {"count": count}
+
+
+def fit(num_trees: int, depth: int, rate: float, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Fit boosted trees and return them as full trees of one depth."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(
+        max_iter=num_trees, max_depth=depth, learning_rate=rate, min_samples_leaf=60, l2_regularization=5.0,
+        max_features=0.3, early_stopping=False, random_state=0,
+    ).fit(x, y)  # fmt: skip
+    feature = np.zeros((num_trees, 2**depth - 1), int)
+    limit = np.full((num_trees, 2**depth - 1), 1e9)
+    leaf = np.zeros((num_trees, 2**depth))
+
+    def put(nodes: Any, at: int, tree: int, place: int, level: int) -> None:
+        node = nodes[at]
+        if level == depth:
+            leaf[tree, place - (2**depth - 1)] = node["value"]
+        elif node["is_leaf"]:
+            put(nodes, at, tree, 2 * place + 1, level + 1)
+        else:
+            feature[tree, place], limit[tree, place] = node["feature_idx"], node["num_threshold"]
+            put(nodes, node["left"], tree, 2 * place + 1, level + 1)
+            put(nodes, node["right"], tree, 2 * place + 2, level + 1)
+
+    for tree, (predictor,) in enumerate(model._predictors):
+        put(predictor.nodes, 0, tree, 0, 0)
+    return {
+        "bias": float(model._baseline_prediction.ravel()[0]), "depth": depth, "feature": feature.tolist(),
+        "limit": [[float(f"{v:.5g}") for v in row] for row in limit],
+        "leaf": [[round(v, 4) for v in row] for row in leaf],
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Fit or score."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--score", action="store_true")
+    parser.add_argument("--misses", action="store_true", help="print what is wrong in `dev`")
+    parser.add_argument("--scenes", type=int, default=12000)
+    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--depth", type=int, default=3)
+    parser.add_argument("--rate", type=float, default=0.1)
+    args = parser.parse_args()
+    if not args.score:
+        x, y = matrix("train", args.scenes, 0)
+        print(x.shape, y.mean())
+        weights = fit(args.trees, args.depth, args.rate, x, y)
+        with replacing(supersession._WEIGHTS) as temporary:
+            temporary.write_text(json.dumps(weights, separators=(",", ":")) + "\n")
+    for part in ("train", "dev", "held"):
+        print(part, score(part, 1000, 1, args.misses and part == "dev"))
+
+
+if __name__ == "__main__":
+    main()
