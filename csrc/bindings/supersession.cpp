@@ -19,7 +19,7 @@ namespace {
 Statement MakeStatement(std::vector<float> own, std::vector<std::int64_t> words, std::vector<float> weights,
                         std::vector<std::uint8_t> is_late,
                         const std::vector<py::array_t<float, py::array::c_style>>& rows,
-                        std::vector<std::int64_t> values) {
+                        std::vector<std::vector<std::int64_t>> values) {
   const std::size_t count = words.size();
   if (weights.size() != count || is_late.size() != count || rows.size() != count)
     throw InvalidInputError("expected a weight, a place and a row for each of " + std::to_string(count) + " words");

@@ -869,34 +869,34 @@ class LifelongMemory:
         """Put what replaces something directly before it, and mark that as earlier."""
         if (notes := self.notes) is None or not notes.has_replaced():
             return items
-        found: dict[str, Record] = {}
-        ranked = sorted(items, key=lambda item: -item.score)
-        known = {item.id: item for item in ranked}
-        for item in ranked:
+        order: dict[str, Record] = {}
+        ranking = sorted(items, key=lambda item: -item.score)
+        by_id = {item.id: item for item in ranking}
+        for item in ranking:
             number = self._note_of(item)
             newest = number if number is None else notes.newest(number, asked.as_of)
             if newest is None or newest == number or not self._is_replaced(item, newest):
-                found.setdefault(item.id, item)
+                order.setdefault(item.id, item)
                 continue
-            newer = found.get(f"notes:{newest}") or known.get(f"notes:{newest}")
+            newer = order.get(f"notes:{newest}") or by_id.get(f"notes:{newest}")
             newer = newer or notes.found(newest, asked.as_of, f"newer than {item.id}")
-            if newer.id in known or newer.fits(asked.where):
-                found[newer.id] = newer._replace(score=max(item.score, newer.score))
-            score = found[item.id].score if item.id in found else item.score
+            if newer.id in by_id or newer.fits(asked.where):
+                order[newer.id] = newer._replace(score=max(item.score, newer.score))
+            score = order[item.id].score if item.id in order else item.score
             if item.trust not in QUOTED:
                 item = item._replace(text=item.text.rstrip(".! ") + EARLIER, data={"said": item.text, **item.data})
-            found[item.id] = item._replace(score=score)
-        return list(found.values())
+            order[item.id] = item._replace(score=score)
+        return list(order.values())
 
     def _note_of(self, item: Record) -> int | None:
-        """The number of the note that an item of the notes or the profile says again; None if there is none."""
+        """Find the number of the note that told an item; None without one."""
         if self.notes is None or item.module not in ("notes", "profile"):
             return None
         number = int(item.number) if item.module == "notes" else max(item.data["notes"], default=-1)
         return number if number in self.notes.notes and self.notes.notes[number].ended is None else None
 
     def _is_replaced(self, item: Record, newest: int) -> bool:
-        """Decide whether a note replaces this part of what another told: a profile has single clauses of a note."""
+        """Decide whether a note replaces this item, perhaps one clause of another."""
         assert self.notes is not None
         if item.module == "notes" or self.notes.claims[max(item.data["notes"])].num_claims < 2:
             return True

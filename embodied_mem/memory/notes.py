@@ -134,7 +134,7 @@ class NoteMemory(RecordMemory):
         self.claims: dict[int, Claims] = {}
         self._past: dict[int, tuple[Record, ...]] = {}  # earlier versions, of notes that have some
         self._newer: dict[int, tuple[tuple[int, int], ...]] = {}  # by what notes one is replaced, and since when
-        self._statements: dict[int, Statement] = {}  # of the texts that were compared last
+        self._statements: dict[str, Statement] = {}  # of the texts that were compared last
         self._next = 0
         self._same: dict[tuple[Any, ...], int] = {}
         self._claims: dict[str, list[Claim]] = {}  # of texts that were asked about, until something is removed
@@ -191,8 +191,8 @@ class NoteMemory(RecordMemory):
             claims = claims_in(one) if kind == TOLD else []
             said = {"text": one, "kind": kind, "speaker": speaker, "when": when, "action": action, "trust": trust}
             counts = {"claims": len(claims), "denials": _denials(claims)}
-            replaced = self._replaced_by(one, following, speaker, trust) if kind == TOLD else {}
-            changes.append({"do": "add", **said, "labels": labels, **counts, **replaced})
+            links = self._replaced_by(one, following, speaker, trust) if kind == TOLD else {}
+            changes.append({"do": "add", **said, "labels": labels, **counts, **links})
             ended = {(number, claim): None for new in claims for number, claim in self._ended_by(new, speaker, trust)}
             changes += [{"do": "end", "id": number, "claim": claim, "by": following} for number, claim in ended]
             following += 1
@@ -220,7 +220,7 @@ class NoteMemory(RecordMemory):
         return found
 
     def _replaced_by(self, text: str, number: int, speaker: str, trust: Trust) -> dict[str, list[int]]:
-        """Give what a text replaces of what its speaker said before, as a field of its change; none for none."""
+        """Find what a text of a speaker replaces, as a field of a change."""
         who, its, distances = self.voice(speaker), dict[int, int](), dict[int, int]()
         first = self._next - _NEARBY
         for other in range(self._next - 1, first - 1, -1):
@@ -233,17 +233,18 @@ class NoteMemory(RecordMemory):
                 its[other] = distances.get(other) or len(distances) + first - other
         if not its or len(text) > _MAX_STATEMENT:
             return {}
-        chance = chances(statement(text), list(map(self._statement, its)), list(its.values()))
-        found = [other for other, p in zip(its, chance) if p >= FIRST]
-        return {"replaces": found} if found else {}
+        olds = [self._statement(self.notes[other].text) for other in its]
+        chance = chances(self._statement(text), olds, list(its.values()))
+        matches = [other for other, p in zip(its, chance) if p >= FIRST]
+        return {"replaces": matches} if matches else {}
 
-    def _statement(self, number: int) -> Statement:
-        found = self._statements.get(number)
-        if found is None:
+    def _statement(self, text: str) -> Statement:
+        its = self._statements.get(text)
+        if its is None:
             if len(self._statements) >= _MAX_STATEMENTS:
                 self._statements.clear()
-            found = self._statements[number] = statement(self.notes[number].text)
-        return found
+            its = self._statements[text] = statement(text)
+        return its
 
     def has_replaced(self) -> bool:
         """Return whether some note is replaced by another."""
@@ -255,17 +256,17 @@ class NoteMemory(RecordMemory):
         return note._replace(text=self.line(number, note, as_of), data={**note.data, "said": note.text}, why=why)
 
     def newest(self, number: int, as_of: int | None = None) -> int:
-        """Find the note that says the newest of the same thing; the note itself where nothing replaces it."""
-        passed = {number}
+        """Find the note that replaces another at last; itself for none."""
+        chain = {number}
         while number in self._newer:
-            told = last_told(self.notes[number], as_of)
+            last = last_told(self.notes[number], as_of)
             rows = [
                 by for by, time in self._newer[number]
-                if told < time and (as_of is None or time <= as_of) and self.notes[by].ended is None
+                if last < time and (as_of is None or time <= as_of) and self.notes[by].ended is None
             ]  # fmt: skip
-            if not rows or rows[-1] in passed:
+            if not rows or rows[-1] in chain:
                 break
-            passed.add(number := rows[-1])
+            chain.add(number := rows[-1])
         return number
 
     def voice(self, speaker: str) -> str:
@@ -360,7 +361,6 @@ class NoteMemory(RecordMemory):
         self._past[number] = (*self._past.get(number, ()), note._replace(ended=time))
         note = note._replace(valid_from=time, labels=dict(change["labels"]) if "labels" in change else note.labels)
         if "text" in change:
-            self._statements.pop(number, None)
             self._unlink({number})
             note = note._replace(text=change["text"], ended=None)
             self.claims[number] = Claims(change["claims"], change["denials"])
@@ -369,11 +369,11 @@ class NoteMemory(RecordMemory):
 
     def _unlink(self, doomed: Set[int]) -> None:
         """Drop what these notes replace and by what they are replaced."""
-        left = {
+        rest = {
             number: tuple(row for row in rows if row[0] not in doomed)
             for number, rows in self._newer.items() if number not in doomed
         }  # fmt: skip
-        self._newer = {number: rows for number, rows in left.items() if rows}
+        self._newer = {number: rows for number, rows in rest.items() if rows}
 
     def _leave_key(self, number: int, note: Record) -> None:
         """A note no longer says what it says: another one that says the same may be said again instead."""
@@ -641,14 +641,14 @@ class NoteMemory(RecordMemory):
 
 
 def last_told(note: Record, as_of: int | None) -> int:
-    """Give the time when a note was told or written last, up to a time."""
+    """Find the time when a note was told or written last."""
     times = [source.time or 0 for source in note.sources]
     last = next((time for time in reversed(times) if as_of is None or time <= as_of), note.recorded)
     return max(last, note.valid_from) if as_of is None or note.valid_from <= as_of else last
 
 
 def note_of(row: Any) -> tuple[int, Record, Claims, tuple[Record, ...], tuple[tuple[int, int], ...]]:
-    """Read number, note, claims, earlier versions and newer notes; raise InvalidInputError for another row."""
+    """Read number, note, claims, earlier versions and links of a row."""
     row = dict(checked_mapping("state: note", row))
     count, denials, ends = checked_rows("state: claims", row.pop("claims", None))
     past = tuple(map(record_of, checked_rows("state: past", row.pop("past", None))))

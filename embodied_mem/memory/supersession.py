@@ -19,17 +19,18 @@ import json
 import pathlib
 import re
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import _native
 from .embedders import FILES, START, TABLE, _table
-from .words import LIGHT, normal, stem
+from .words import LIGHT, stem
 
 FIRST = 0.5
 """Chance from which on the newer statement comes first."""
 _WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
-_WIDTH = 64
+_WIDTH = 128
 """Numbers of a word vector that are compared: the table is made so that the first ones say most."""
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\d+(?:[:.]\d\d)+|\d+(?:st|nd|rd|th)?|[^\W\d_]+(?:['’][^\W\d_]+)?|\?")
 _CLOCK = re.compile(r"\d{1,2}[:.]\d\d$")
@@ -39,10 +40,10 @@ CUES: dict[str, str] = {
         changing switch switched switching swap swapped moved rescheduled reschedule postponed pushed push shift
         shifted turns turned second mind wrong mistaken mistake misread misspoke meant better make let's update ignore
         disregard replaced replace changes new decided thought hmm mixed doch lieber stattdessen mejor mieux plutôt
-        invece equivoqué umgestellt errata strike cancel meglio relocated transferred rebooked revised adjusted
+        invece equivoqué 改 还 umgestellt errata strike cancel meglio relocated transferred rebooked revised adjusted
         bumped""",
     "now": """now anymore longer lately nowadays again currently become became started start starting since these days
-        jetzt mehr maintenant plus ahora ya adesso più agora grown began today's back finally meanwhile onwards""",
+        jetzt mehr maintenant plus ahora ya adesso più agora 现 grown began today's back finally meanwhile onwards""",
     "end": """gone quit stopped stop gave given away sold lost cancelled canceled off dropped ended over finished ran
         returned left died rid threw stolen through done retired used broke split divorced out single lifted healed
         ex former taboo déménagé umgezogen mudé trasferito passed outgrown outgrew cured cleared removed skip
@@ -53,8 +54,8 @@ CUES: dict[str, str] = {
     "said": "said says told thinks according heard claims thought asked wants believes mentioned sagt dit dice",
     "may": "if would might could maybe perhaps wonder wish should unless wenn si quizás peut-être",
     "deny": """not no never don't doesn't didn't isn't aren't wasn't can't cannot won't haven't hasn't without none
-        nothing nobody neither nor kein keine keinen nicht ne n pas nunca non não nie niente jamais hate hates can't
-        dislike refuse refuses avoid avoids stand sick""",
+        nothing nobody neither nor kein keine keinen nicht ne n pas nunca non não nie niente jamais hate hates hasse
+        hasst déteste odio 不 没 讨 dislike refuse refuses avoid avoids stand sick""",
     "was": "was were had did used been went had came saw met bought",
     "it": "it that them those this there he she they him her one es das ça lo la",
     "i": "i my me i'm i've i'd i'll mine we our us we're ich mein mich je j'ai mon mi yo io",
@@ -62,6 +63,7 @@ CUES: dict[str, str] = {
 }
 """Cue words of a statement by what they may mean; the trees learn what they are worth."""
 _CUES = [frozenset(words.split()) for words in CUES.values()]
+_CUES_OF = {word: [i for i, its in enumerate(_CUES) if word in its] for word in frozenset().union(*_CUES)}
 _DENY, _I = (list(CUES).index(name) for name in ("deny", "i"))
 _CUE_WORDS = frozenset[str]().union(*_CUES[:_DENY]) - {"week", "today", "second", "left"}
 _LISTS = {
@@ -85,7 +87,7 @@ _KINDS = ("clock", "number", "day", "color", "name", "place")
 _DIFFERING = (_DENY, list(CUES).index("was"), _I, len(CUES) + 3)
 """Counts of which the difference is a feature, too; the last one is whether denials are odd."""
 
-Statement = _native.supersession.Statement
+Statement: TypeAlias = Any
 
 
 def statement(text: str) -> Statement:
@@ -94,13 +96,12 @@ def statement(text: str) -> Statement:
     Of each word with meaning: its stem, how rare it is, whether it stands behind the last break, its vector. Of the
     whole: counts of cues and words, and its values by kind, the people that it names, and whose it is.
     """
-    tokens = _TOKEN.findall(text) if text.isascii() else _TOKEN.findall(text.replace("’", "'"))
-    lower = [normal(token) for token in tokens]
+    tokens = _TOKEN.findall(text if text.isascii() else text.replace("’", "'"))
+    lower = [token.lower() for token in tokens]
     cues = [0] * len(_CUES)
     for word in lower:
-        for i, its in enumerate(_CUES):
-            if word in its:
-                cues[i] += 1
+        for i in _CUES_OF.get(word, ()):
+            cues[i] += 1
     content: list[tuple[str, int]] = []
     values: list[list[str]] = [[] for _ in _KINDS]
     people: list[str] = []
@@ -154,13 +155,13 @@ def statement(text: str) -> Statement:
     if owners and any(one != "i" for one in owners):
         owners = [one for one in owners if one != "i"]
     is_asked, lengths = text.rstrip().endswith("?"), (min(len(content), 12), min(len(lower), 25))
-    return Statement(
+    return _native.supersession.Statement(
         own=[*(min(count, 2) for count in cues), is_asked, *lengths, cues[_DENY] % 2],
         words=[hash(word) for word, _ in content],
         weights=[_rarity(word) for word, _ in content],
         is_late=[at > last_break >= 0 for _, at in content],
         rows=[_row(word) for word, _ in content],
-        values=[hash(frozenset(its)) if its else 0 for its in (*values, people, owners)],
+        values=[[hash(one) for one in dict.fromkeys(its)] for its in (*values, people, owners)],
     )
 
 
@@ -175,7 +176,10 @@ def _row(word: str) -> np.ndarray:
 
 @functools.lru_cache(1 << 14)
 def _rarity(word: str) -> float:
-    """Weigh a word by its rank among the pieces of the table: 0 for the most frequent, 1 for one of several pieces."""
+    """Weigh a word by its rank in the table, in [0, 1].
+
+    The most frequent piece has 0; a word of several pieces has 1.
+    """
     rank = _table(TABLE).rank.get(START + word, 1 << 15) if _has_table() else 1 << 15
     return float(np.log2(rank + 2) / 15) ** 3
 
@@ -186,23 +190,23 @@ def _has_table() -> bool:
 
 
 def features(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> np.ndarray:
-    """Make float32[N, F] of a new statement and N earlier ones of the same speaker.
+    """Make float32[N, F] of a new statement and N earlier ones.
 
     Args:
         new: the new statement.
-        olds: earlier ones.
+        olds: earlier ones of the same speaker.
         distances: how many statements of anybody before the new one each was said; 1 for the last.
     """
     return np.asarray(_native.supersession.features(new, olds, distances, len(_KINDS), _DIFFERING))
 
 
 def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> list[float]:
-    """Give how likely a new statement replaces each older one; arguments as for `features`."""
+    """Give the chances that each older statement is replaced; arguments as `features`."""
     return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
 
 
 @functools.cache
-def _trees() -> _native.supersession.BoostedTrees:
+def _trees() -> Any:
     data = json.loads(_WEIGHTS.read_text())
     flat = (list(itertools.chain.from_iterable(data[name])) for name in ("feature", "limit", "leaf"))
     return _native.supersession.BoostedTrees(data["bias"], data["depth"], *flat)

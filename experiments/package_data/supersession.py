@@ -53,15 +53,15 @@ class Scene(NamedTuple):
     """What is said, in order; the last statement is judged.
 
     Attributes:
-        said: (speaker, text); the speaker of the last one is "".
-        replaced: positions that the last one corrects.
+        turns: (speaker, text); the speaker of the last one is "".
+        targets: positions that the last one corrects.
         is_elliptic: whether the last one shares no word with meaning with what it is about.
         topic: what the last one is of.
         question: about the topic.
     """
 
-    said: list[tuple[str, str]]
-    replaced: list[int]
+    turns: list[tuple[str, str]]
+    targets: list[int]
     is_elliptic: bool
     topic: Topic
     question: str
@@ -120,11 +120,12 @@ _TALK = (
 )
 _AFTER = ("Thanks!", "Please remember that.", "Okay?", "Sorry.", "That's all.", "See you later.")
 _THIRD = {"I'm": "is", "I": "", "I'll": "will", "I've": "has", "I'd": "would", "My": "'s"}
+_ASKS = ("Is it true that", "Do you think that")
 _VERBS = {"have": "has", "do": "does", "don't": "doesn't", "was": "was", "am": "is", "can": "can", "can't": "can't"}
 
 
 def _of_another(text: str, who: str) -> str | None:
-    """Say of somebody else what the speaker says of herself; None where that is not simple."""
+    """Say a text of the speaker about somebody else; None for hard ones."""
     first, _, rest = text.partition(" ")
     verb, _, more = rest.partition(" ")
     if first not in _THIRD or not more or " my " in rest or " I " in rest or " me " in rest:
@@ -143,7 +144,7 @@ class _Fields:
 
     def __init__(self, rng: random.Random, values: dict[str, list[str]]):
         self._rng, self._values = rng, values
-        self._taken: dict[str, set[str]] = {}
+        self._gone: dict[str, set[str]] = {}
 
     def fill(self, text: str, mine: dict[str, str]) -> str:
         """Fill the fields of a form; `mine` keeps what was drawn."""
@@ -151,15 +152,15 @@ class _Fields:
         def value(match: re.Match[str]) -> str:
             name, key = match[1], match[0]
             if key not in mine:
-                taken = self._taken.setdefault(name, set())
-                mine[key] = self._rng.choice([v for v in self._values[name] if v not in taken] or self._values[name])
-                taken.add(mine[key])
+                gone = self._gone.setdefault(name, set())
+                mine[key] = self._rng.choice([v for v in self._values[name] if v not in gone] or self._values[name])
+                gone.add(mine[key])
             return mine[key]
 
         text = _FIELD.sub(value, text)
         return text[0].upper() + text[1:]
 
-    def dressed(self, text: str) -> str:
+    def dress(self, text: str) -> str:
         """Add talk to a sentence now and then, or write it carelessly."""
         draw = self._rng.random()
         if draw < 0.08:
@@ -171,55 +172,66 @@ class _Fields:
 
 
 def _scene(rng: random.Random, values: dict[str, list[str]], topics: list[Topic], topic: Topic) -> Scene:
-    fields, drawn = _Fields(rng, values), dict[str, str]()
+    fields, draws = _Fields(rng, values), dict[str, str]()
     fill = fields.fill
-    old, kind = fill(rng.choice(topic.old), drawn), rng.random()
+    old, kind = fill(rng.choice(topic.old), draws), rng.random()
     who = rng.choice([rng.choice(values["name"]), f"My {rng.choice(values['kin'])}"])
     middle = []
     others = [*topic.other, *([topic.question] if rng.random() < 0.2 else [])]
+    if topic.new and rng.random() < 0.1:
+        questions = [
+            f"{_ASKS[one[0] == 'I']} {one[0].lower() + one[1:]}" for one in (*topic.new, *topic.old) if one[-1] == "."
+        ]
+        others += [f"{rng.choice(questions).replace(' i ', ' I ')[:-1]}?"] if questions else []
     if topic.new and kind < 0.56:
-        last = fill(rng.choice(topic.new), drawn)
+        last = fill(rng.choice(topic.new), draws)
         if rng.random() < 0.15:
             middle = [last]
-            drawn = {name: value for name, value in drawn.items() if not name.endswith("2}")}
-            last = fill(rng.choice(topic.new), drawn)
+            draws = {name: value for name, value in draws.items() if not name.endswith("2}")}
+            last = fill(rng.choice(topic.new), draws)
     else:
-        last = fill(rng.choice(others or topic.old), drawn)
-        if topic.new and rng.random() < 0.3:  # the same said of another, in place of either
-            said = fill(rng.choice(topic.new), drawn)
-            if (changed := _of_another(said, who)) is not None:
-                last = changed
-            elif (changed := _of_another(old, who)) is not None:
-                old, last = changed, said
+        last = fill(rng.choice(others or topic.old), draws)
+        draw = rng.random()
+        if topic.new and old.startswith("I ") and draw < 0.1:
+            last = fill(f"Do {rng.choice([*topic.new, old])}", draws).rstrip(".") + "?"
+        elif topic.new and draw < 0.4:  # the same of another person, in place of either
+            turns = fill(rng.choice(topic.new), draws)
+            if rng.random() < 0.5 and (variant := _of_another(turns, who)) is not None:
+                last = variant
+            elif (variant := _of_another(old, who)) is not None:
+                old, last = variant, turns
     is_new = bool(topic.new) and kind < 0.56
     is_elliptic = set(content_words(old)).isdisjoint(content_words(last))
-    more = [fill(rng.choice(others), drawn)] if others and rng.random() < 0.15 else []
+    more = [fill(rng.choice(others), draws)] if others and rng.random() < 0.15 else []
+    if topic.other and rng.random() < 0.1:  # a list of alike statements
+        form = rng.choice(topic.other)
+        more += [fill(form, dict(draws) if "2}" not in form else {}) for _ in range(rng.randrange(2, 7))]
     fillers = []
     for other in rng.sample(topics, min(len(topics), rng.randrange(_MAX_FILLERS))):
         if other is not topic and (other.section != topic.section or rng.random() < 0.3):
             forms = other.old + other.other + ([*other.new, other.question] if rng.random() < 0.3 else [])
             fillers.append(("" if rng.random() < 0.75 else rng.choice(values["name"]), fill(rng.choice(forms), {})))
-    dressed = fields.dressed
+    dress = fields.dress
     if fillers and rng.random() < 0.08:
-        own = dressed(f"{old} {fillers.pop()[1]}" if rng.random() < 0.5 else f"{fillers.pop()[1]} {old}")
+        own = dress(f"{old} {fillers.pop()[1]}" if rng.random() < 0.5 else f"{fillers.pop()[1]} {old}")
     else:
-        own = dressed(old)
+        own = dress(old)
     between = rng.choice((0, 0, 0, 0, 1, 1, 2)) if is_elliptic else rng.randrange(len(fillers) + 1)
     after = [(speaker, text, False) for speaker, text in fillers[len(fillers) - between :] if between]
     for text, is_it in [*((text, True) for text in middle), *((text, False) for text in more)]:
-        after.insert(rng.randrange(len(after) + 1), ("", dressed(text), is_it))
+        after.insert(rng.randrange(len(after) + 1), ("", dress(text), is_it))
     before = [(speaker, text, False) for speaker, text in fillers[: len(fillers) - between]]
-    told = [*before, ("", own, True), *after]
-    replaced = [i for i, (*_, is_it) in enumerate(told) if is_it and is_new]
-    said = [(speaker, text) for speaker, text, _ in told]
-    return Scene([*said, ("", dressed(last))], replaced, is_elliptic, topic, fill(topic.question, drawn))
+    order = [*before, ("", own, True), *after]
+    targets = [i for i, (*_, is_it) in enumerate(order) if is_it and is_new]
+    turns = [(speaker, text) for speaker, text, _ in order]
+    return Scene([*turns, ("", dress(last))], targets, is_elliptic, topic, fill(topic.question, draws))
 
 
 def pairs(scene: Scene) -> tuple[Statement, list[Statement], list[int], list[int]]:
-    """Return the last statement, earlier ones of its speaker, their distances and positions."""
-    count = len(scene.said) - 1
-    its = [i for i in range(count) if not scene.said[i][0]]
-    return statement(scene.said[-1][1]), [statement(scene.said[i][1]) for i in its], [count - i for i in its], its
+    """Return the last statement, earlier ones, their distances and positions."""
+    count = len(scene.turns) - 1
+    its = [i for i in range(count) if not scene.turns[i][0]]
+    return statement(scene.turns[-1][1]), [statement(scene.turns[i][1]) for i in its], [count - i for i in its], its
 
 
 def matrix(part: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -228,7 +240,7 @@ def matrix(part: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     for scene in scenes(part, count, seed):
         new, olds, distances, its = pairs(scene)
         xs.append(features(new, olds, distances))
-        ys += [i in scene.replaced for i in its]
+        ys += [i in scene.targets for i in its]
     return np.concatenate(xs), np.array(ys)
 
 
@@ -238,23 +250,23 @@ def score(part: str, count: int, seed: int, should_print: bool = False) -> dict[
     for scene in scenes(part, count, seed):
         new, olds, distances, its = pairs(scene)
         chance = chances(new, olds, distances)
-        found = [i for i, p in zip(its, chance) if p >= supersession.FIRST]
-        kind = "corrected" if scene.replaced else "not corrected"
-        is_right = found == scene.replaced
+        matches = [i for i, p in zip(its, chance) if p >= supersession.FIRST]
+        kind = "corrected" if scene.targets else "not corrected"
+        is_right = matches == scene.targets
         rows.setdefault(kind, []).append(is_right)
-        rows.setdefault("of these, old one named" if scene.replaced else "of these, other topic named", []).append(
-            set(scene.replaced) <= set(found) if scene.replaced else bool(found)
+        rows.setdefault("of these, old one named" if scene.targets else "of these, other topic named", []).append(
+            set(scene.targets) <= set(matches) if scene.targets else bool(matches)
         )
-        if scene.replaced:
-            rows.setdefault("of these, another named", []).append(not set(found) <= set(scene.replaced))
+        if scene.targets:
+            rows.setdefault("of these, another named", []).append(not set(matches) <= set(scene.targets))
         if should_print and not is_right:
             print(
-                scene.said[-1][1],
+                scene.turns[-1][1],
                 "|",
                 *(
-                    f"[{scene.said[i][1]}] {p:.2f}{'*' if i in scene.replaced else ''}"
+                    f"[{scene.turns[i][1]}] {p:.2f}{'*' if i in scene.targets else ''}"
                     for i, p in zip(its, chance)
-                    if p > 0.3 or i in scene.replaced
+                    if p > 0.3 or i in scene.targets
                 ),
             )
     return {name: float(np.mean(its)) for name, its in rows.items()} | {"count": count}

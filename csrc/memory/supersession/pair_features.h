@@ -8,14 +8,14 @@
 namespace embodied_mem {
 
 // What is compared of a text; see embodied_mem/memory/supersession.py. `words`, `weights` and `is_late` have n values,
-// `rows` n unit vectors of one width; in `values` 0 stands for none.
+// `rows` n unit vectors of one width; `values` are sets, one for each kind.
 struct Statement {
   std::vector<float> own;
   std::vector<std::int64_t> words;
   std::vector<float> weights;
   std::vector<std::uint8_t> is_late;
   std::vector<float> rows;
-  std::vector<std::int64_t> values;
+  std::vector<std::vector<std::int64_t>> values;
 };
 
 // How many features a pair has.

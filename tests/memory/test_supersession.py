@@ -1,0 +1,82 @@
+"""What replaces an earlier statement comes first and marks it; forgetting, updates, state and others undo nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.memory.supersession import chances, statement
+
+CORRECTED = [
+    ("Wake me at 7:00.", "Make it 6:30.", "When should you wake me?"),
+    ("I'm allergic to nuts.", "I'm not allergic to nuts after all.", "Am I allergic to nuts?"),
+    ("My alarm is set for 7:00.", "Change my alarm to 6:30.", "When is my alarm?"),
+    ("I love mushrooms.", "I hate mushrooms.", "Do I like mushrooms?"),
+    ("I live in Porto.", "I live in Ghent now.", "Where do I live?"),
+]
+
+
+def _memory(*texts: str) -> LifelongMemory:
+    memory = LifelongMemory(Scope(user="Ann"))
+    for text in texts:
+        memory.tell(text)
+    return memory
+
+
+@pytest.mark.parametrize(("old", "new", "asked"), CORRECTED)
+@pytest.mark.parametrize("k", [2, None])
+def test_a_correction_stands_directly_before_what_it_corrects(old, new, asked, k):
+    memory = _memory("The lamp in the hall is new.", old, new)
+    texts = [item.text for item in memory.retrieve(asked, k=k).items]
+    assert texts[0] == new
+    assert old not in texts
+    assert k or old.rstrip(".") + " (earlier)" in texts
+
+
+def test_a_correction_without_a_word_of_the_question_is_found_through_what_it_corrects():
+    memory = _memory("Wake me at 7:00.", "Make it 6:30.")
+    item = memory.retrieve("wake", k=1).items[0]
+    assert item.text == "Make it 6:30."
+    assert memory.retrieve("wake", k=1, as_of=1).items[0].text == "Wake me at 7:00."
+
+
+def test_others_and_the_less_trusted_replace_nothing():
+    memory = _memory("Wake me at 7:00.")
+    memory.tell("Make it 6:30.", speaker="Ben")
+    memory.tell("Make it 6:30.", trust="document")
+    assert "(earlier)" not in memory.retrieve("wake").render()
+
+
+def test_what_replaced_something_and_is_deleted_or_changed_replaces_nothing():
+    for change in (lambda memory, note: memory.delete(note), lambda memory, note: memory.update(note, "Buy milk.")):
+        memory = _memory("Wake me at 7:00.")
+        note = memory.tell("Make it 6:30.").notes[0].id
+        assert "(earlier)" in memory.retrieve("wake").render()
+        change(memory, note)
+        assert "(earlier)" not in memory.retrieve("wake").render()
+
+
+def test_links_survive_states_forks_and_reopened_folders(tmp_path):
+    with LifelongMemory.open(tmp_path, Scope(user="Ann")) as memory:
+        memory.tell("Wake me at 7:00.")
+        memory.tell("Make it 6:30.")
+        shown = memory.retrieve("wake").render()
+        assert "(earlier)" in shown
+        copied = LifelongMemory(Scope(user="Ann"))
+        copied.restore(memory.state())
+        assert copied.retrieve("wake").render() == memory.fork().retrieve("wake").render() == shown
+    with LifelongMemory.open(tmp_path, Scope(user="Ann")) as again:
+        assert again.retrieve("wake").render() == shown
+
+
+def test_told_again_the_older_is_the_newest():
+    memory = _memory("I love mushrooms.", "I hate mushrooms.", "I love mushrooms.")
+    assert memory.retrieve("mushrooms", k=1).items[0].text.startswith("I love")
+
+
+def test_chances_depend_on_words_not_on_their_order_in_the_candidates():
+    new, olds = statement("Make it 6:30."), [statement("Wake me at 7:00."), statement("I own a dog.")]
+    first, second = chances(new, olds, [1, 2]), chances(new, olds[::-1], [2, 1])
+    assert first == second[::-1]
+    assert first[0] > 0.5 > first[1]
+    assert chances(new, [], []) == []
