@@ -1,0 +1,69 @@
+"""The pool of a lifelong memory: what it has, forms, budgets, what is forgotten, and files."""
+
+from __future__ import annotations
+
+from played import played
+
+from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.lifelong import replay
+from embodied_mem.memory.recollection import count_tokens
+from embodied_mem.worlds.alfworld.generator import generate
+
+GOAL = "put a clean mug in cabinet."
+
+
+def lived(folder=None) -> LifelongMemory:
+    memory = LifelongMemory() if folder is None else LifelongMemory.open(folder)
+    for seed, game in enumerate(generate(num_games=6, seed=5, num_scenes=4, prove=False)):
+        replay(memory, played(game, seed))
+    memory.tell("We keep the clean mug in the blue cabinet.")
+    return memory
+
+
+def texts(memory: LifelongMemory, **more) -> list[str]:
+    return [record.text for record in memory.pool(GOAL, "", 30, **more)]
+
+
+def test_each_record_has_kind_source_and_age():
+    memory = lived()
+    records = memory.pool(GOAL, "", 60)
+    assert {"experience", "told", "rule"} <= {record.kind for record in records}
+    assert [record.score for record in records] == sorted((record.score for record in records), reverse=True)
+    for record in records:
+        assert record.trust in ("user", "sensor")
+        assert record.sources
+        assert record.data["age"] >= 1
+    assert memory.pool(GOAL, "", 60) == records
+
+
+def test_what_changes_is_retrieved_again_and_a_budget_holds():
+    memory = lived()
+    before = texts(memory)
+    memory.tell("The clean mug in the cabinet is broken.")
+    assert set(texts(memory)) - set(before) >= {"told 1 task ago: The clean mug in the cabinet is broken."}
+    for form in ("brief", "rationale", "trajectory"):
+        cut = texts(memory, budget_tokens=120, form=form, kinds=("experience", "failure"))
+        assert cut
+        assert sum(map(count_tokens, cut)) <= 120
+    raw = texts(memory, form="trajectory", kinds=("experience",))
+    assert any("\n> " in text for text in raw)
+
+
+def test_a_forgotten_episode_is_in_no_pool_and_a_kept_one_is_after_reopening(tmp_path):
+    with lived(tmp_path) as memory:
+        found = texts(memory, kinds=("experience", "failure"))
+        state = memory.state()
+    with LifelongMemory.open(tmp_path) as memory:
+        assert texts(memory, kinds=("experience", "failure")) == found
+        other = LifelongMemory()
+        other.restore(state)
+        assert texts(other, kinds=("experience", "failure")) == found
+        record = memory.pool(GOAL, "", 30, kinds=("experience", "failure"))[0]
+        fork = memory.fork()
+        memory.forget(episode=record.episode)
+        assert record.text in texts(fork, kinds=("experience", "failure"))
+        left = memory.pool(GOAL, "", 30, kinds=("experience", "failure"))
+        assert len(left) == len(found) - 1
+        assert record.episode not in {one.episode for one in left}
+        memory.forget(everything=True)
+        assert texts(memory) == []
