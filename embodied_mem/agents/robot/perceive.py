@@ -87,7 +87,7 @@ def main(
 
 
 def _model(options: argparse.Namespace) -> ChatModel | None:
-    """The model of the options; None for rules."""
+    """Make the model of the options; None for rules."""
     if options.folder and options.server:
         raise InvalidInputError("perceive: expected --server or --folder, got both")
     if (options.server or options.record) and not options.model:
