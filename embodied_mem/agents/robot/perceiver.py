@@ -38,6 +38,9 @@ Triple = tuple[str, str, str]
 
 MAX_FACTS = 32
 _PACKAGE = "embodied_mem.agents.robot"
+_NO_STATE = frozenset(HOUSEHOLD_RELATIONS.names) - {"on", "is"}  # a lamp is on
+_EXAMPLE = "walrus"
+"""Thing of the prompt's example, which no home has: small models repeat examples, and nothing of it is believed."""
 _MAX_NAME, _MAX_SUMMARY, _MAX_TOLD = 60, 240, 600
 _SELF = frozenset(("agent", "robot", "i", "me", "you", "self", "myself"))
 _NAME = re.compile(r"[^\W_](?:[\w' .&/-]*[\w.])?")
@@ -136,6 +139,7 @@ class Perceiver:
             raise ValueError("expected an object with a summary or facts")
         words = value.get("summary")
         summary = " ".join(words.split())[:_MAX_SUMMARY] if isinstance(words, str) else ""
+        summary = "" if _EXAMPLE in summary else summary
         sure_of, doubts = dict[Triple, float | None](), dict[Triple, float | None]()
         rows = _rows(value.get("facts"))
         for row in rows[:MAX_FACTS]:
@@ -184,7 +188,9 @@ def _fact(row: Any) -> tuple[Triple | None, float | None]:
     triple = _plain(row[:3])
     subject, relation, object_ = triple
     names = subject, relation.removeprefix(NOT), object_
-    if subject == object_ or not all(len(name) <= _MAX_NAME and _NAME.fullmatch(name) for name in names):
+    is_none = _EXAMPLE in names or names == ("subject", "relation", "object")
+    is_none |= relation == "is" and HOUSEHOLD_RELATIONS.read("", object_, "")[1] in _NO_STATE
+    if is_none or subject == object_ or not all(len(name) <= _MAX_NAME and _NAME.fullmatch(name) for name in names):
         return None, None
     return triple, _confidence(row[3] if len(row) == 4 else None)
 

@@ -110,7 +110,22 @@ def test_usable_facts_are_read_out_of_any_answer(told):
 
 
 @pytest.mark.parametrize(
-    "told", ["", "{", "no idea", "[]", "[[[[", '{"facts": 3}', '{"facts": [["a","b"]]}', "null", "\x00" * 9, "{" * 9999]
+    "told",
+    [
+        '{"facts": [["subject", "relation", "object", 0.9]], "ended": [["subject", "relation", "object"]]}',
+        '{"facts": [["agent", "holds", "walrus", 0.9]], "summary": "The robot holds the walrus."}',
+        '{"facts": [["mug", "is", "under", 0.7], ["carton", "is", "inside", 0.7], ["agent", "looks", 0.9]]}',
+        "",
+        "{",
+        "no idea",
+        "[]",
+        "[[[[",
+        '{"facts": 3}',
+        '{"facts": [["a","b"]]}',
+        "null",
+        "\x00" * 9,
+        "{" * 9999,
+    ],
 )
 def test_garbage_asserts_nothing(told):
     chat, _ = answering(told)
