@@ -96,7 +96,7 @@ from .record import FIELDS, Record, RecordMemory, Source, module_and_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
-from .spatial import GONE, Sighting, SpatialMemory, checked_place
+from .spatial import LEFT, Sighting, SpatialMemory, checked_place
 from .store import MemoryStore, RecordedModule, Selector
 from .supersession import FIRST, chances, statement
 from .temporal import TemporalMemory
@@ -792,17 +792,17 @@ class LifelongMemory:
             if not asked.of_task:
                 items = self._newer_first(items, asked)
                 if self.spatial is not None and asked.as_of is None and not asked.where:
-                    items = self._with_last_sightings(items, asked)
+                    items = self._with_last_sightings(items, query)
             if k is not None:
                 items = best_of(items, k)
             if not asked.of_task:
-                items = list(map(self._located, items))
+                items = list(map(self._with_room, items))
             self._last = pack(items, budget_tokens, query=query, as_of=asked.as_of, counter=self._counter)
             self._recent.add(self._last)
             return self._last
 
-    def _with_last_sightings(self, items: list[Record], asked: Question) -> list[Record]:
-        """Put sightings first if the question is about when; habits and steps come after places on the map."""
+    def _with_last_sightings(self, items: list[Record], query: str) -> list[Record]:
+        """Put places on the map before habits, and sightings first for "when"."""
         assert self.spatial is not None
         best: dict[str, float] = {}
         for item in items:
@@ -819,20 +819,20 @@ class LifelongMemory:
             item if limit is None else item._replace(score=min(item.score, _OF_HABIT * limit))
             for item, limit in zip(items, limits)
         ]
-        if not asks_when(asked.query):
+        if not asks_when(query):
             return items
         best_score = max((item.score for item in items), default=1.0)
-        return [*(item._replace(score=best_score) for item in self.spatial.last_sightings(asked.query)), *items]
+        return [*(item._replace(score=best_score) for item in self.spatial.last_sightings(query)), *items]
 
-    def _located(self, item: Record) -> Record:
-        """Add to a place on the map its room, and the clock of the sighting or who told it."""
+    def _with_room(self, item: Record) -> Record:
+        """Add room, clock and speaker to a place on the map."""
         if item.module != "spatial" or self.spatial is None or item.fact is None or not item.sources:
             return item
         _, relation, receptacle = item.fact
         relation = relation.removeprefix("was ")
         if relation not in self._relations.placing:
             return item
-        text = item.text.removesuffix(GONE)
+        text = item.text.removesuffix(LEFT)
         if self.spatial.is_room(item.place) and item.place != receptacle:
             place = f" {relation} {receptacle}"
             text = text.replace(place, f"{place} in {item.place}", 1)
@@ -842,7 +842,7 @@ class LifelongMemory:
             text = text.replace(" was last seen ", " was last ", 1) + f", told by {speaker}" + (date and f", {date}")
         elif view is not None and "clock" in view.data:
             text += f", seen {clock_text(view.data['clock'])}"
-        return item._replace(text=text + item.text[len(item.text.removesuffix(GONE)) :])
+        return item._replace(text=text + item.text[len(item.text.removesuffix(LEFT)) :])
 
     def pool(
         self,

@@ -237,7 +237,7 @@ _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop i
 _NEAR = tuple(0.5**hop for hop in range(MAX_HOPS + 1))
 _ENDED = Record._fields.index("ended")
 NO_NOTE = -1
-GONE = ", not there now"
+LEFT = ", not there now"
 
 
 class Telling(NamedTuple):
@@ -922,7 +922,7 @@ class SpatialMemory(RecordMemory):
         return telling.speaker or self.scope.user or "user"
 
     def teller(self, fact: int) -> tuple[str, str]:
-        """Return who told a place that was not seen since, and the date; two empty texts for others."""
+        """Return who told a place and when, if it was not seen since."""
         with self.graph.snapshot() as now:
             telling = self._tellings.get(self._index.known(fact, now).seen.episode)
         return ("", "") if telling is None else (self._teller(telling), telling.when)
@@ -1025,16 +1025,16 @@ class SpatialMemory(RecordMemory):
         nodes = self._named_in(others, named, now)
         placing, holding = self.relations.placing, self.relations.holding
         for numbers in nodes.values():
-            held = []
+            is_placed = False
             for node, facts in zip(numbers, now.facts_of_all(numbers, "both", as_of)):
-                rows = [(fact, known, node in named) for fact, known in zip(facts, self._index.all_known(facts, now))
-                        if (known.relation in placing and known.subject_id == node)
-                        or (known.relation in holding and known.object_id == node)]  # fmt: skip
-                held += rows
-            new = [(fact, known) for fact, known, is_near in held if not is_near]
-            items += self._items([fact for fact, _ in new], [known for _, known in new], itertools.repeat(0), now)
+                rows = [(fact, row) for fact, row in zip(facts, self._index.all_known(facts, now))
+                        if (row.relation in placing and row.subject_id == node)
+                        or (row.relation in holding and row.object_id == node)]  # fmt: skip
+                is_placed = is_placed or bool(rows)
+                if node not in named:
+                    items += self._items([fact for fact, _ in rows], [row for _, row in rows], itertools.repeat(0), now)
             lasts = [last for node in numbers if (last := self._index.last_place(node)) is not None]
-            if not held and lasts and as_of is None:
+            if not is_placed and lasts and as_of is None:
                 items.append(self._past_item(max(lasts), self._index.known(max(lasts), now), now))
         return items
 
@@ -1093,14 +1093,14 @@ class SpatialMemory(RecordMemory):
         return place in self._rooms
 
     def _named_in(self, rooms: Sequence[str], named: Iterable[int], now: Snapshot) -> dict[str, list[int]]:
-        """Return name -> nodes of the things that the last query names, here and in other rooms."""
+        """Return nodes by name, from all rooms, for the last query."""
         nodes: dict[str, list[int]] = {}
         elsewhere = (node for room in rooms for node in self._index.named_in(room, self._asked[1], now))
         for node in dict.fromkeys((*named, *elsewhere)):
             nodes.setdefault(spelling(split(self._index.name(node, now))[1]), []).append(node)
-        asked = {phrase for phrase, _ in self._asked[1]}
-        heads = {name.rpartition(" ")[2] for name in nodes if " " in name and name in asked}
-        return {name: its for name, its in nodes.items() if name in asked or name.rpartition(" ")[2] not in heads}
+        words = {phrase for phrase, _ in self._asked[1]}
+        heads = {name.rpartition(" ")[2] for name in nodes if " " in name and name in words}
+        return {name: its for name, its in nodes.items() if name in words or name.rpartition(" ")[2] not in heads}
 
     def last_sightings(self, query: str) -> list[Record]:
         """Return where the robot saw the things that a query names last."""
@@ -1110,11 +1110,11 @@ class SpatialMemory(RecordMemory):
             for numbers in nodes.values():
                 if (fact := self._index.last_sighting(numbers)) is not None:
                     item = self._past_item(fact, self._index.known(fact, now), now)
-                    records.append(item._replace(text=item.text.removesuffix(GONE)))
+                    records.append(item._replace(text=item.text.removesuffix(LEFT)))
         return records
 
     def sighting_time(self, name: str) -> int:
-        """Return when the robot saw a thing of the home last; -1 for never."""
+        """Return when the robot saw a thing last; -1 for never."""
         with self.graph.snapshot() as now:
             numbers = [number for node in self._nodes_called(name) if (number := now.find(node)) is not None]
             fact = self._index.last_sighting(numbers)
@@ -1228,7 +1228,7 @@ class SpatialMemory(RecordMemory):
         if relation == HOLDS:
             text = f"{object_} was last held by {subject}"
         else:
-            text = f"{subject} was last seen {relation} {object_}{GONE}"
+            text = f"{subject} was last seen {relation} {object_}{LEFT}"
         why = f"last place of what the query names, seen at time {known.seen.time}"
         item = new_record((*(known.hit or self._hit(fact, known, now)), 0.2, why))
         return item._replace(text=text, fact=(subject, f"was {relation}", object_), ended=now.fact(fact).invalid_at)

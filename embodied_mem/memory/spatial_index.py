@@ -509,7 +509,7 @@ class SpatialIndex:
         return latest
 
     def last_sighting(self, nodes: Sequence[int]) -> int | None:
-        """Return the fact about the place of these nodes that was seen last, not told."""
+        """Return the last seen, not told, place of these nodes."""
         facts = (np.isin(self._facts.column(_THING), nodes) & (self._facts.column(_EPISODE) >= 0)).nonzero()[0]
         return int(facts[np.argmax(self._facts.column(_TIME)[facts])]) if len(facts) else None
 

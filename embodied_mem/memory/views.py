@@ -60,7 +60,7 @@ def checked_clock(value: Any) -> float:
 
 
 def clock_text(seconds: float) -> str:
-    """Write a time of the caller's clock: a date of this century in UTC, else seconds."""
+    """Write a time of the caller's clock."""
     if seconds < _CENTURY_S or seconds > _LAST_S:
         return f"at {seconds:.0f} s"
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M")
