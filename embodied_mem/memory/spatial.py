@@ -922,7 +922,7 @@ class SpatialMemory(RecordMemory):
         return telling.speaker or self.scope.user or "user"
 
     def teller(self, fact: int) -> tuple[str, str]:
-        """Return who told a place and when, if it was not seen since."""
+        """Return who told a place not seen since, and when."""
         with self.graph.snapshot() as now:
             telling = self._tellings.get(self._index.known(fact, now).seen.episode)
         return ("", "") if telling is None else (self._teller(telling), telling.when)
