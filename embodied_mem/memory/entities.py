@@ -534,7 +534,7 @@ class _Linking:
             if best != own and own not in self.plain.known:
                 self.found.known_as[own] = best
             self._take(name, where, best)
-        elif own in self._used and not numbered and not self._is_one(name, where):
+        elif own in self._used and not numbered and not self._is_one(name, where, own):
             self._take(name, where, self._another(own))
         else:
             self._take(name, where, own)
@@ -574,16 +574,18 @@ class _Linking:
         position = self._entities.index.position() if is_body(node) else None
         return [node] if position is None else [node, position]
 
-    def _is_one(self, name: str, where: str) -> bool:
+    def _is_one(self, name: str, where: str, own: str) -> bool:
         """Return whether a name's places in this list can be one thing's.
 
-        One of them is in the other.
+        One of them is in the other, or another spelling of the name is in the same place.
         """
         place, index = self.plain[where], self._entities.index
-        for other, there in self._mentions:
-            if other != name:
-                continue
+        for (other, there), node in self._mentions.items():
             outer = self.plain[there]
+            if other != name:
+                if node == own and outer == place:
+                    return True
+                continue
             inner = {known[2] for end in (place, outer) if (known := index.place_of(end)) is not None}
             if {place, outer} & inner:
                 return True

@@ -96,13 +96,13 @@ from .record import FIELDS, Record, RecordMemory, Source, module_and_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
-from .spatial import Sighting, SpatialMemory, checked_place
+from .spatial import LEFT, Sighting, SpatialMemory, checked_place
 from .store import MemoryStore, RecordedModule, Selector
 from .supersession import FIRST, chances, statement
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
-from .views import ViewMemory, checked_clock, checked_pose
-from .words import normal
+from .views import ViewMemory, checked_clock, checked_pose, clock_text
+from .words import asks_when, normal, spelling
 
 _DID = {"add": "stored", "repeat": "merged", "update": "merged", "end": "ended"}
 MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes", "views")
@@ -116,6 +116,8 @@ _MAX_GAP = 1 << 16
 _TIMEOUT_S = 10.0
 _MAX_NODES = 64  # around a conflict
 _MAX_CACHED = 256
+_OF_HABIT = 0.9
+"""Of the score of a place on the map: what a habit or a step of the same thing has at most."""
 _MAX_KNOWN = 40
 """Facts that a perceiver is told."""
 STORED_AS = "lifelong"
@@ -789,11 +791,58 @@ class LifelongMemory:
             items = [lowered(item) if item.trust in QUOTED else item for some in found for item in some]
             if not asked.of_task:
                 items = self._newer_first(items, asked)
+                if self.spatial is not None and asked.as_of is None and not asked.where:
+                    items = self._with_last_sightings(items, query)
             if k is not None:
                 items = best_of(items, k)
+            if not asked.of_task:
+                items = list(map(self._with_room, items))
             self._last = pack(items, budget_tokens, query=query, as_of=asked.as_of, counter=self._counter)
             self._recent.add(self._last)
             return self._last
+
+    def _with_last_sightings(self, items: list[Record], query: str) -> list[Record]:
+        """Put places on the map before habits, and sightings first for "when"."""
+        assert self.spatial is not None
+        best: dict[str, float] = {}
+        for item in items:
+            if item.module == "spatial" and item.fact and item.fact[1] != "is":
+                name = spelling(item.fact[0]).replace("-", " ")
+                best[name] = max(best.get(name, 0.0), item.score)
+        most = max(best.values(), default=0.0)
+        limits = [
+            best.get(spelling(item.data["terms"][0]).replace("-", " ")) if item.kind == "found"
+            else most if item.kind == "step" and best else None
+            for item in items
+        ]  # fmt: skip
+        items = [
+            item if limit is None else item._replace(score=min(item.score, _OF_HABIT * limit))
+            for item, limit in zip(items, limits)
+        ]
+        if not asks_when(query):
+            return items
+        best_score = max((item.score for item in items), default=1.0)
+        return [*(item._replace(score=best_score) for item in self.spatial.last_sightings(query)), *items]
+
+    def _with_room(self, item: Record) -> Record:
+        """Add room, clock and speaker to a place on the map."""
+        if item.module != "spatial" or self.spatial is None or item.fact is None or not item.sources:
+            return item
+        _, relation, receptacle = item.fact
+        relation = relation.removeprefix("was ")
+        if relation not in self._relations.placing:
+            return item
+        text = item.text.removesuffix(LEFT)
+        if self.spatial.is_room(item.place) and item.place != receptacle:
+            place = f" {relation} {receptacle}"
+            text = text.replace(place, f"{place} in {item.place}", 1)
+        speaker, date = self.spatial.teller(int(item.number))
+        view = None if speaker or self.views is None else self.views.at(item.sources[-1].time or 0)
+        if speaker:
+            text = text.replace(" was last seen ", " was last ", 1) + f", told by {speaker}" + (date and f", {date}")
+        elif view is not None and "clock" in view.data:
+            text += f", seen {clock_text(view.data['clock'])}"
+        return item._replace(text=text + item.text[len(item.text.removesuffix(LEFT)) :])
 
     def pool(
         self,
@@ -953,8 +1002,9 @@ class LifelongMemory:
             found = spatial.last_places(kind, place, times, k)
             if views is None or not len(views):
                 return found
-            at = {time: views.at(time) for time in {one.seen for one in found}}
-            return [dataclasses.replace(one, view=at[one.seen]) for one in found]
+            times_of = [spatial.sighting_time(one.name) if one.speaker else one.seen for one in found]
+            at = {time: views.at(time) for time in set(times_of)}
+            return [dataclasses.replace(one, view=at[time]) for one, time in zip(found, times_of)]
 
     # Single entries.
 

@@ -237,6 +237,7 @@ _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop i
 _NEAR = tuple(0.5**hop for hop in range(MAX_HOPS + 1))
 _ENDED = Record._fields.index("ended")
 NO_NOTE = -1
+LEFT = ", not there now"
 
 
 class Telling(NamedTuple):
@@ -255,10 +256,6 @@ def _source_of(time: int) -> int:
     return -2 - time
 
 
-def _in_room(text: str, room: str) -> str:
-    return f"{text} (in {room})" if room else text
-
-
 _IN_ITSELF = "nothing is in, on or under itself"
 
 Extractor = Callable[[str, str], Iterable[tuple[str, str, str]]]
@@ -275,10 +272,11 @@ class Sighting:
         place: the room, as given to `begin`.
         since, seen: times when it came there, as far as known, and when it was seen there last.
         episode, step: of the last sighting.
-        current: whether nothing seen later contradicts.
+        current: whether nothing later contradicts.
         confidence: of the detector that was the surest; None if it was told without one.
         trust: of the most trusted source of it.
-        view: from where, when and with which images it was seen; None if it was told in words alone.
+        view: from where, when and with which images the robot saw the thing last; None if nothing is known of that.
+        speaker: who told the place, if it was not seen there since.
     """
 
     name: str
@@ -294,6 +292,7 @@ class Sighting:
     confidence: float | None = None
     trust: Trust = "sensor"
     view: Record | None = None
+    speaker: str = ""
 
 
 class SpatialMemory(RecordMemory):
@@ -902,6 +901,7 @@ class SpatialMemory(RecordMemory):
         where, receptacle = split(other)
         if relation != "held by" and where != AGENT:
             place = where or place  # a thing that is known from another room by its looks is where it is now
+        telling = self._tellings.get(known.seen.episode)
         return Sighting(
             name,
             class_of(name),
@@ -909,11 +909,23 @@ class SpatialMemory(RecordMemory):
             receptacle,
             place,
             found.valid_at,
-            *known.seen,
+            known.seen.time,
+            known.seen.episode if telling is None else telling.episode,
+            known.seen.step,
             current=found.invalid_at is None,
             confidence=known.sure,
             trust=self.trust_of(fact),
+            speaker="" if telling is None else self._teller(telling),
         )
+
+    def _teller(self, telling: Telling) -> str:
+        return telling.speaker or self.scope.user or "user"
+
+    def teller(self, fact: int) -> tuple[str, str]:
+        """Return who told a place not seen since, and when."""
+        with self.graph.snapshot() as now:
+            telling = self._tellings.get(self._index.known(fact, now).seen.episode)
+        return ("", "") if telling is None else (self._teller(telling), telling.when)
 
     def last_places(
         self, kind: str | None = None, place: str | None = None, times: np.ndarray | None = None, k: int | None = None
@@ -998,9 +1010,10 @@ class SpatialMemory(RecordMemory):
                 near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes, as_of=as_of)
                 facts = near.facts.tolist()
                 items = self._items(facts, self._index.all_known(facts, now), near.fact_hops, now)
+            others = self._others(self.place)
             if named:
-                items += self._about([*named], now, words, as_of)
-            if others := self._others(self.place):
+                items += self._about([*named], now, words, as_of, has_rooms=bool(others))
+            if others:
                 items = self._with_others(items, named, others, now, as_of)
         items.sort(key=operator.attrgetter("score"), reverse=True)
         return items
@@ -1009,25 +1022,25 @@ class SpatialMemory(RecordMemory):
         self, items: list[Record], named: Mapping[int, None], others: Sequence[str], now: Snapshot, as_of: int | None
     ) -> list[Record]:
         """Add where the named things are in other rooms, or were last."""
-        found: list[Record] = []
-        lasts: list[tuple[int, str]] = []
-        for room in others:
-            nodes = [node for node in self._index.named_in(room, self._asked[1], now) if node not in named]
-            for node, facts in zip(nodes, now.facts_of_all(nodes, "both", as_of)):
-                held = [(fact, known) for fact, known in zip(facts, self._index.all_known(facts, now))
-                        if (known.relation in self.relations.placing and known.subject_id == node)
-                        or (known.relation in self.relations.holding and known.object_id == node)]  # fmt: skip
-                here = self._items([fact for fact, _ in held], [known for _, known in held], itertools.repeat(0), now)
-                found += [item._replace(text=_in_room(item.text, room)) for item in here]
-                if (last := self._index.last_place(node)) is not None and not held and as_of is None:
-                    lasts.append((last, room))
-        if not found and not named and lasts:
-            last, room = max(lasts)
-            item = self._past_item(last, self._index.known(last, now), now)
-            found.append(item._replace(text=_in_room(item.text, room)))
-        return items + found
+        nodes = self._named_in(others, named, now)
+        placing, holding = self.relations.placing, self.relations.holding
+        for numbers in nodes.values():
+            is_placed = False
+            for node, facts in zip(numbers, now.facts_of_all(numbers, "both", as_of)):
+                rows = [(fact, row) for fact, row in zip(facts, self._index.all_known(facts, now))
+                        if (row.relation in placing and row.subject_id == node)
+                        or (row.relation in holding and row.object_id == node)]  # fmt: skip
+                is_placed = is_placed or bool(rows)
+                if node not in named:
+                    items += self._items([fact for fact, _ in rows], [row for _, row in rows], itertools.repeat(0), now)
+            lasts = [last for node in numbers if (last := self._index.last_place(node)) is not None]
+            if not is_placed and lasts and as_of is None:
+                items.append(self._past_item(max(lasts), self._index.known(max(lasts), now), now))
+        return items
 
-    def _about(self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None) -> list[Record]:
+    def _about(
+        self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None, has_rooms: bool
+    ) -> list[Record]:
         """Return states of nodes, and their last places if they left.
 
         States are facts with those of the graph's `words` that are not followed.
@@ -1035,7 +1048,7 @@ class SpatialMemory(RecordMemory):
         followed = frozenset(self._followed)
         others = not followed.issuperset(word for word in words if word != STATE)
         facts = now.facts_of_all(nodes, "both" if others else "out", as_of)
-        lasts = [None if as_of is not None else self._index.last_place(node) for node in nodes]
+        lasts = [None if as_of is not None or has_rooms else self._index.last_place(node) for node in nodes]
         places = [last for last in lasts if last is not None]
         is_current = dict(zip(places, now.are_current(places)))
         past = [None if last is None or is_current[last] else last for last in lasts]
@@ -1074,6 +1087,38 @@ class SpatialMemory(RecordMemory):
                 *fields,
             )
         return head
+
+    def is_room(self, place: str) -> bool:
+        """Return whether a place is a room of a home with others."""
+        return place in self._rooms
+
+    def _named_in(self, rooms: Sequence[str], named: Iterable[int], now: Snapshot) -> dict[str, list[int]]:
+        """Return nodes by name, from all rooms, for the last query."""
+        nodes: dict[str, list[int]] = {}
+        elsewhere = (node for room in rooms for node in self._index.named_in(room, self._asked[1], now))
+        for node in dict.fromkeys((*named, *elsewhere)):
+            nodes.setdefault(spelling(split(self._index.name(node, now))[1]), []).append(node)
+        words = {phrase for phrase, _ in self._asked[1]}
+        heads = {name.rpartition(" ")[2] for name in nodes if " " in name and name in words}
+        return {name: its for name, its in nodes.items() if name in words or name.rpartition(" ")[2] not in heads}
+
+    def last_sightings(self, query: str) -> list[Record]:
+        """Return where the robot saw the things that a query names last."""
+        records = []
+        with self.graph.snapshot() as now:
+            nodes = self._named_in(self._others(self.place), self._named(checked_text("query", query), now), now)
+            for numbers in nodes.values():
+                if (fact := self._index.last_sighting(numbers)) is not None:
+                    item = self._past_item(fact, self._index.known(fact, now), now)
+                    records.append(item._replace(text=item.text.removesuffix(LEFT)))
+        return records
+
+    def sighting_time(self, name: str) -> int:
+        """Return when the robot saw a thing last; -1 for never."""
+        with self.graph.snapshot() as now:
+            numbers = [number for node in self._nodes_called(name) if (number := now.find(node)) is not None]
+            fact = self._index.last_sighting(numbers)
+            return -1 if fact is None else self._index.known(fact, now).seen.time
 
     def confidence(self, fact: int) -> float | None:
         """Return the confidence of a fact; None if it has none."""
@@ -1183,7 +1228,7 @@ class SpatialMemory(RecordMemory):
         if relation == HOLDS:
             text = f"{object_} was last held by {subject}"
         else:
-            text = f"{subject} was last seen {relation} {object_}, not there now"
+            text = f"{subject} was last seen {relation} {object_}{LEFT}"
         why = f"last place of what the query names, seen at time {known.seen.time}"
         item = new_record((*(known.hit or self._hit(fact, known, now)), 0.2, why))
         return item._replace(text=text, fact=(subject, f"was {relation}", object_), ended=now.fact(fact).invalid_at)

@@ -469,14 +469,17 @@ class SpatialIndex:
             things = {kind.replace("_", " "): nodes for kind, nodes in things.items()} | dict(things)
         long, others = [kind for kind in things if " " in kind], self.other_names or None
         found: dict[int, None] = {}
+        heads: set[str] = set()  # of longer names: "key" in "car key" is no house key
         for phrase, kind in phrases:
+            if " " in phrase and kind == phrase and phrase in things:
+                heads.add(phrase.rpartition(" ")[2])
             if kind in things and kind != phrase:
                 names = {node: split(self.name(node, now))[1] for node in things[kind]}
                 found.update((node, None) for node, name in names.items() if name.lower().replace("_", " ") == phrase)
             elif kind == phrase:
                 one = phrase.removesuffix("s")
                 nodes = things.get(phrase) or things.get(one)
-                if nodes is None and long and " " not in phrase:  # "kettle" for "red kettle"
+                if nodes is None and long and " " not in phrase and phrase not in heads:  # "kettle" for "red kettle"
                     nodes = [node for kind in long if kind.rpartition(" ")[2] in (phrase, one) for node in things[kind]]
                 if nodes:
                     found.update(dict.fromkeys(nodes))
@@ -504,6 +507,11 @@ class SpatialIndex:
             facts, seen = facts[fits], seen[fits]
         latest: list[int] = facts[np.lexsort((facts, -seen))].tolist()
         return latest
+
+    def last_sighting(self, nodes: Sequence[int]) -> int | None:
+        """Return the last seen, not told, place of these nodes."""
+        facts = (np.isin(self._facts.column(_THING), nodes) & (self._facts.column(_EPISODE) >= 0)).nonzero()[0]
+        return int(facts[np.argmax(self._facts.column(_TIME)[facts])]) if len(facts) else None
 
     def seen_after(self, time: int) -> list[int]:
         """Return facts about places seen later than a time, latest first."""

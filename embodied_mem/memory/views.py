@@ -12,6 +12,7 @@ to a millionth of a metre, a second and a part of a quaternion. Of images, what 
 from __future__ import annotations
 
 import bisect
+import datetime
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,8 @@ _EVENT = "view event"
 _MICRO = 1e6
 _MOST = 9e12
 """Largest number, whose millionths fit into 64 bits."""
+
+_CENTURY_S, _LAST_S = 946_684_800, 4_102_444_800  # the first seconds of 2000 and of 2100
 
 _NONE = -(2**63)
 _TIME, _EPISODE, _STEP, _CLOCK, _X, _Y, _Z = range(7)
@@ -54,6 +57,13 @@ def checked_pose(value: Any) -> list[float]:
 def checked_clock(value: Any) -> float:
     """Seconds on the caller's clock."""
     return _checked_size("time", value)
+
+
+def clock_text(seconds: float) -> str:
+    """Write a time of the caller's clock."""
+    if seconds < _CENTURY_S or seconds > _LAST_S:
+        return f"at {seconds:.0f} s"
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _checked_size(name: str, value: Any) -> float:

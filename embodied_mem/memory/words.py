@@ -410,7 +410,7 @@ _TIMES_WORDS = """
     november december
 """
 _TIMES = frozenset(_TIMES_WORDS.split())
-_OF_TIMES = re.compile(r"\W*(?:when|since when|(?:for )?how long|how often|(?:in |on )?(?:what|which) "
+_OF_TIMES = re.compile(r"\W*(?:when|since when|(?:for )?how long|how often|(?:in |on |at )?(?:what|which) "
                        r"(?:day|date|week|weekend|month|year|time|season))\b")  # fmt: skip
 
 

@@ -83,3 +83,25 @@ def test_what_one_person_told_of_places_is_forgotten_alone(memory, tmp_path):
     note = next(note for note in memory.get_all("notes") if "keys" in note.text)
     memory.delete(note.id)
     assert not memory.sightings("keys")
+
+
+def test_answers_name_room_and_clock_or_who_told(memory):
+    assert (
+        memory.retrieve("Where is the red mug?", k=1).items[0].text == "red mug is on table in kitchen, seen at 100 s"
+    )
+    memory.tell("I put the red mug on the desk.", speaker="Ben", when="2026-03-04 18:00")
+    first = memory.retrieve("Where is the red mug?", k=1).items[0]
+    assert first.text == "red mug is on desk 1 in office, told by Ben, 2026-03-04 18:00"
+    asked = memory.retrieve("When did you last see the red mug?", k=1).items[0]
+    assert asked.text == "red mug was last seen on table in kitchen, seen at 100 s"
+    (told,) = (one for one in memory.sightings("red mug") if one.current)
+    assert (told.speaker, told.place, told.view.data["clock"]) == ("Ben", "office", 100.0)
+
+
+def test_a_name_in_two_spellings_at_one_place_is_one_thing(memory):
+    memory.begin_task("again", "look around", "", place="bedroom")
+    memory.observe("look", facts=[("car key", "on", "bed"), ("Car_Key", "on", "bed"), ("house key", "on", "bed")])
+    assert [one.name for one in memory.sightings("car key")] == ["car key"]
+    memory.tell("The car key is gone.")
+    assert not [one for one in memory.sightings("car key") if one.current]
+    assert "house key" not in memory.retrieve("When did you last see the car key?", k=1).items[0].text
