@@ -83,6 +83,7 @@ _LISTS = {
         twenty thirty forty fifty hundred half quarter noon midnight dozen""",
 }
 _BREAKS, _WITHIN, _BEFORE_CLOCK, _KIN, _DAYS, _COLORS, _NUMBERS = (frozenset(one.split()) for one in _LISTS.values())
+_NO_TOPIC = LIGHT | _CUE_WORDS | _NUMBERS | _COLORS | {"?", "am", "pm"}
 _KINDS = ("clock", "number", "day", "color", "name", "place")
 _DIFFERING = (_DENY, list(CUES).index("was"), _I, len(CUES) + 3)
 """Counts of which the difference is a feature, too; the last one is whether denials are odd."""
@@ -203,6 +204,16 @@ def features(new: Statement, olds: Sequence[Statement], distances: Sequence[floa
 def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> list[float]:
     """Give the chances that each older statement is replaced; arguments as `features`."""
     return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
+
+
+def may_be_same(new: str, old: str) -> bool:
+    """Decide whether texts share a word beyond values, or lack one."""
+    topics = [
+        {stem(word) for token in _TOKEN.findall(text) if (word := token.lower().removesuffix("'s")) not in _NO_TOPIC
+         and not word[0].isdigit() and word.removesuffix("s") not in _DAYS}
+        for text in (new, old)
+    ]  # fmt: skip
+    return len(topics[0]) < 2 or not topics[0].isdisjoint(topics[1])
 
 
 @functools.cache

@@ -4,8 +4,8 @@
     python experiments/package_data/supersession.py --score    # accuracies of the weights that are there
 
 `experiments/dialogues/corrections.txt` has the topics: older statements, newer ones that correct them, newer ones that
-do not. Topics and values are in one part each: `train` makes the trees, `dev` chooses their number and depth, `held`
-is reported. A scene is a topic among statements of other topics by several people.
+do not. Topics and values are in one part each: `dev` chose number and depth of the trees, which are then made of
+`train` and `dev`; `held` is reported. A scene is a topic among statements of other topics by several people.
 """
 
 from __future__ import annotations
@@ -309,14 +309,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--score", action="store_true")
     parser.add_argument("--misses", action="store_true", help="print what is wrong in `dev`")
-    parser.add_argument("--scenes", type=int, default=12000)
-    parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--depth", type=int, default=3)
-    parser.add_argument("--rate", type=float, default=0.1)
+    parser.add_argument("--scenes", type=int, default=10000)
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--depth", type=int, default=5)
+    parser.add_argument("--rate", type=float, default=0.12)
     args = parser.parse_args()
     if not args.score:
-        x, y = matrix("train", args.scenes, 0)
-        print(x.shape, y.mean())
+        pairs_of = [matrix("train", args.scenes, 0), matrix("dev", int(0.33 * args.scenes), 0)]
+        x, y = (np.concatenate(both) for both in zip(*pairs_of))
         weights = fit(args.trees, args.depth, args.rate, x, y)
         with replacing(supersession._WEIGHTS) as temporary:
             temporary.write_text(json.dumps(weights, separators=(",", ":")) + "\n")
