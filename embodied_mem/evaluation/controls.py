@@ -171,7 +171,7 @@ def under(
         setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
         episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
-        task_key=bank.task_key, registered=registered, reading=reading,
+        task_key=str if bank is None else bank.task_key, registered=registered, reading=reading,
         memory=_life_of(bank, view, setting.bank) if setting.delivery.startswith(LIFELONG) else None,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":

@@ -449,7 +449,7 @@ class Experiences:
         self._by_task: dict[str, list[int]] = {}
         self._columns: list[tuple[int, int, int, int]] = []
         self.places: list[frozenset[str]] = []
-        self._table: np.ndarray | None = None
+        self._table = np.zeros((4, 0), np.int64)  # columns, as far as they were needed
 
     def __len__(self) -> int:
         return len(self._episodes)
@@ -520,7 +520,6 @@ class Experiences:
                 self._columns.append((goal, room, about, int(not episode.won)))
                 self.places.append(found_at(episode, self.reader) if places is None else frozenset(where))
                 self._by_task.setdefault(self.task_key(episode.task_id), []).append(index)
-                self._table = None
             indices.append(index)
         return indices
 
@@ -566,8 +565,8 @@ class Experiences:
         exclude_task_ids = checked_texts("exclude_task_ids", exclude_task_ids)
         if not self._episodes or k == 0:
             return []
-        if self._table is None:
-            self._table = np.array(self._columns, np.int64).T.copy()
+        if new := self._columns[self._table.shape[1] :]:
+            self._table = np.concatenate([self._table, np.array(new, np.int64).T], axis=1)
         goals, rooms, objects, losses = self._table
         same_object = objects == self._objects.get(self.reader.goal_object(goal), -2)
         score = self._goals.similarities(goal)[goals] + self.object_weight * same_object
