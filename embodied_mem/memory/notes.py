@@ -26,7 +26,7 @@ from .graph import Scope
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, relevance, squashed
 from .store import Selector
-from .supersession import FIRST, Statement, chances, may_be_same, statement
+from .supersession import FIRST, Statement, chances, has_same_topic, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, tells_when, words_of
 
@@ -235,7 +235,9 @@ class NoteMemory(RecordMemory):
             return {}
         olds = [self._statement(self.notes[other].text) for other in its]
         chance = chances(self._statement(text), olds, list(its.values()))
-        matches = [other for other, p in zip(its, chance) if p >= FIRST and may_be_same(text, self.notes[other].text)]
+        matches = [
+            other for other, p in zip(its, chance) if p >= FIRST and has_same_topic(text, self.notes[other].text)
+        ]
         return {"replaces": matches} if matches else {}
 
     def _statement(self, text: str) -> Statement:

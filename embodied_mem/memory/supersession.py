@@ -206,7 +206,7 @@ def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float
     return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
 
 
-def may_be_same(new: str, old: str) -> bool:
+def has_same_topic(new: str, old: str) -> bool:
     """Decide whether texts share a word beyond values, or lack one."""
     topics = [
         {stem(word) for token in _TOKEN.findall(text) if (word := token.lower().removesuffix("'s")) not in _NO_TOPIC
