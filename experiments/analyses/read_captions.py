@@ -6,7 +6,8 @@ r"""Has ten captions read by a text model and by rules, and compares both with w
 
 With --server a model behind OpenAI's protocol is asked; without, the recording answers. The captions were written
 before any answer was seen; two rules that drop malformed facts were written after five. The recording has answers to
-nine: the tenth took too long, and counts as unusable. A fact is right if the caption says it, with "near" and "next to" as one.
+nine: the tenth took too long, and counts as unusable.
+A fact is right if the caption says it, with "near" and "next to" as one.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def counts(views: Sequence[Perception]) -> dict[str, object]:
     """Count the facts of views of the captions, right and wrong ones."""
     rows = []
     for (caption, truth), view in zip(CAPTIONS, views):
-        told = [" ".join(fact[:3]) for fact in view.facts]
-        right = [fact for fact in told if fact in truth.split("; ")]
-        rows.append({"caption": caption, "summary": view.summary, "facts": told, "right": len(right)})
+        lines = [" ".join(fact[:3]) for fact in view.facts]
+        right = [fact for fact in lines if fact in truth.split("; ")]
+        rows.append({"caption": caption, "summary": view.summary, "facts": lines, "right": len(right)})
     total, num_right = (sum(len(row["facts"]) for row in rows), sum(row["right"] for row in rows))
     return {
         "facts": total, "right": num_right, "captions_with_a_right_fact": sum(row["right"] > 0 for row in rows),
@@ -72,13 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = OpenAIChatModel(options.server, options.model, timeout_s=300, deadline_s=400) if options.server else None
     eyes = Perceiver(RecordedChatModel(model, options.record, options.model), max_tokens=220)
     assert eyes.writer is not None
-    asked = []
+    views = []
     for caption, _ in CAPTIONS:
         fallbacks = eyes.writer.fallbacks
         view = eyes.perceive((), caption, "look")
-        asked.append(view if eyes.writer.fallbacks == fallbacks else Perception())
+        views.append(view if eyes.writer.fallbacks == fallbacks else Perception())
     report = {
-        "model": {**counts(asked), "unusable": eyes.writer.fallbacks},
+        "model": {**counts(views), "unusable": eyes.writer.fallbacks},
         "rules": counts([Perceiver().perceive((), caption) for caption, _ in CAPTIONS]),
     }
     if options.result:

@@ -82,7 +82,7 @@ def _is_room(name: str) -> bool:
 
 
 def _told_of_one(sentence: str) -> str:
-    """Put a comma before a second place: it is told of the thing."""
+    """Put a comma before a second place, about the thing."""
     text, *rest = _PLACES.split(sentence)
     for number, (word, place) in enumerate(zip(rest[::2], rest[1::2])):
         is_second = number > 0 and word in _BESIDE and not text.endswith(",")
