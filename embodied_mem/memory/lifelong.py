@@ -98,7 +98,7 @@ from .search import QueryEmbedder
 from .semantic import SemanticMemory
 from .spatial import LEFT, Sighting, SpatialMemory, checked_place
 from .store import MemoryStore, RecordedModule, Selector
-from .supersession import FIRST, chances, statement
+from .supersession import chances, should_be_first, statement
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
 from .views import ViewMemory, checked_clock, checked_pose, clock_text
@@ -949,7 +949,8 @@ class LifelongMemory:
         assert self.notes is not None
         if item.module == "notes" or self.notes.claims[max(item.data["notes"])].num_claims < 2:
             return True
-        return bool(chances(statement(self.notes.notes[newest].text), [statement(_said(item))], [1])[0] >= FIRST)
+        new, old = self.notes.notes[newest].text, _said(item)
+        return should_be_first(chances(statement(new), [statement(old)], [1])[0], new, old)
 
     def explain(self) -> str:
         """Why each item of the last retrieval was found, and what was left out for the budget."""

@@ -26,7 +26,7 @@ from .graph import Scope
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, relevance, squashed
 from .store import Selector
-from .supersession import FIRST, Statement, chances, has_same_topic, statement
+from .supersession import Statement, chances, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, tells_when, words_of
 
@@ -51,8 +51,8 @@ _PAST = 0.5
 _MAX_SIMILAR, _MAX_BEST = 256, 64
 _NEARBY, _LAST_SAID, _MAX_COMPARED = 32, 6, 16
 """A new statement is compared with the last ones of its speaker among so many notes, and others with its words."""
-_MAX_STATEMENT = 400
-"""Characters of a text that may replace another; a longer one tells many things."""
+_MAX_STATEMENT = 100
+"""Characters of a text that may replace another or be replaced; a longer one tells many things. Chosen on LoCoMo."""
 _MAX_STATEMENTS = 1024
 
 
@@ -229,15 +229,14 @@ class NoteMemory(RecordMemory):
         for other in (*list(distances)[:_LAST_SAID], *self._words.recent(set(content_words(text)), _MAX_COMPARED)):
             note = self.notes[other]
             is_own = other != number and note.kind == TOLD and self.voice(note.speaker) == who
-            if is_own and note.ended is None and RANK[trust] >= RANK[note.trust] and len(its) < _MAX_COMPARED:
+            is_open = note.ended is None and len(note.text) <= _MAX_STATEMENT and RANK[trust] >= RANK[note.trust]
+            if is_own and is_open and len(its) < _MAX_COMPARED:
                 its[other] = distances.get(other) or len(distances) + first - other
         if not its or len(text) > _MAX_STATEMENT:
             return {}
         olds = [self._statement(self.notes[other].text) for other in its]
         chance = chances(self._statement(text), olds, list(its.values()))
-        matches = [
-            other for other, p in zip(its, chance) if p >= FIRST and has_same_topic(text, self.notes[other].text)
-        ]
+        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, self.notes[other].text)]
         return {"replaces": matches} if matches else {}
 
     def _statement(self, text: str) -> Statement:

@@ -18,7 +18,7 @@ import itertools
 import json
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,8 +27,8 @@ from .. import _native
 from .embedders import FILES, START, TABLE, _table
 from .words import LIGHT, stem
 
-FIRST = 0.5
-"""Chance from which on the newer statement comes first."""
+FIRST, DENIED = 0.65, 0.5
+"""Chance from which on the newer statement comes first, and where one of two denies; chosen on `robot_week`'s dev."""
 _WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
 _WIDTH = 128
 """Numbers of a word vector that are compared: the table is made so that the first ones say most."""
@@ -83,7 +83,8 @@ _LISTS = {
         twenty thirty forty fifty hundred half quarter noon midnight dozen""",
 }
 _BREAKS, _WITHIN, _BEFORE_CLOCK, _KIN, _DAYS, _COLORS, _NUMBERS = (frozenset(one.split()) for one in _LISTS.values())
-_NO_TOPIC = LIGHT | _CUE_WORDS | _NUMBERS | _COLORS | {"?", "am", "pm"}
+_IT = _CUES[list(CUES).index("it")]
+_NO_TOPIC = LIGHT.union(_NUMBERS, _COLORS, {"?", "am", "pm"}, *_CUES) - {"week", "today", "second", "left"}
 _KINDS = ("clock", "number", "day", "color", "name", "place")
 _DIFFERING = (_DENY, list(CUES).index("was"), _I, len(CUES) + 3)
 """Counts of which the difference is a feature, too; the last one is whether denials are odd."""
@@ -206,14 +207,30 @@ def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float
     return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
 
 
-def has_same_topic(new: str, old: str) -> bool:
-    """Decide whether texts share a word beyond values, or lack one."""
-    topics = [
-        {stem(word) for token in _TOKEN.findall(text) if (word := token.lower().removesuffix("'s")) not in _NO_TOPIC
-         and not word[0].isdigit() and word.removesuffix("s") not in _DAYS}
-        for text in (new, old)
-    ]  # fmt: skip
-    return len(topics[0]) < 2 or not topics[0].isdisjoint(topics[1])
+def should_be_first(chance: float, new: str, old: str) -> bool:
+    """Decide whether a newer text comes before an older one.
+
+    It is likely enough to replace it, and shares a word beyond cues and values, or has none to share ("Make it 6:30.").
+    """
+    words, olds = _lower(new), _lower(old)
+    topics, others = _topics(words), _topics(olds)
+    if topics.isdisjoint(others) and len(topics) > (not _IT.isdisjoint(words)):
+        return False
+    is_denied = _CUES[_DENY].isdisjoint(words) != _CUES[_DENY].isdisjoint(olds)
+    return chance >= (DENIED if is_denied else FIRST)
+
+
+def _lower(text: str) -> list[str]:
+    return [token.lower() for token in _TOKEN.findall(text if text.isascii() else text.replace("’", "'"))]
+
+
+def _topics(words: Iterable[str]) -> set[str]:
+    """Give the stems of words that are no cue and no value."""
+    bare = (word.removesuffix("'s") for word in words)
+    return {
+        stem(word) for word in bare
+        if word not in _NO_TOPIC and not word[0].isdigit() and word.removesuffix("s") not in _DAYS
+    }  # fmt: skip
 
 
 @functools.cache

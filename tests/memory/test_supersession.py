@@ -47,6 +47,21 @@ def test_others_and_the_less_trusted_replace_nothing():
     assert "(earlier)" not in memory.retrieve("wake").render()
 
 
+def test_what_shares_no_topic_replaces_nothing():
+    for new in ("I'm off to work, see you.", "I don't like the rain.", "Don't forget the bins."):
+        memory = _memory("I'm allergic to fish.", "My sister can't eat nuts.", new)
+        assert "(earlier)" not in memory.retrieve("fish allergic nuts sister").render()
+
+
+def test_a_long_text_neither_replaces_nor_is_replaced():
+    story = "We talked for hours about my old alarm, the trip to the lake, the dogs, and what the children want to be."
+    for texts in (
+        ("My alarm is set for 7:00.", f"{story} Change my alarm to 6:30."),
+        (story, "Change my alarm to 6:30."),
+    ):
+        assert "(earlier)" not in _memory(*texts).retrieve("When is my alarm?").render()
+
+
 def test_what_replaced_something_and_is_deleted_or_changed_replaces_nothing():
     for change in (lambda memory, note: memory.delete(note), lambda memory, note: memory.update(note, "Buy milk.")):
         memory = _memory("Wake me at 7:00.")
