@@ -777,7 +777,7 @@ class LifelongMemory:
         if budget_tokens is not None:
             budget_tokens = checked_number("budget_tokens", budget_tokens, least=0)
         asked = Question(
-            query,
+            query if query == self.goal or self.notes is None else self.notes.with_names(query),
             k=None if k is None else checked_number("k", k, least=0),
             as_of=None if as_of is None else checked_number("as_of", as_of),
             where=self._checked_filter(where),
@@ -938,7 +938,7 @@ class LifelongMemory:
         return list(order.values())
 
     def _note_of(self, item: Record) -> int | None:
-        """Find the number of the note that told an item; None without one."""
+        """Find the number of the note that told an item."""
         if self.notes is None or item.module not in ("notes", "profile"):
             return None
         number = int(item.number) if item.module == "notes" else max(item.data["notes"], default=-1)

@@ -17,18 +17,21 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from ..errors import InvalidInputError
 from .arguments import checked_mapping, checked_number, checked_rows, checked_text, checked_texts, shown
 from .claims import Claim, claims_in, tells_nothing
 from .embedders import Embedder
 from .events import NotesEvent, Value, check
 from .graph import Scope
+from .people import is_first_person, is_limit, is_offer, named_for, role_in, things_in
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, relevance, squashed
 from .store import Selector
-from .supersession import Statement, chances, should_be_first, statement
+from .supersession import Statement, chances, likeness, rare_words, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
-from .words import asks_when, content_words, normal, tells_when, words_of
+from .words import asks_when, content_words, normal, stem, tells_when, words_of
 
 TOLD, SEEN = "told", "seen"
 """Kinds of notes: what somebody said, and what the world answered."""
@@ -47,6 +50,10 @@ _CONVERSATION = 0.3
 _SPEAKER = 0.2
 _TIME = 0.1
 _QUESTION = 0.9
+_IDLE = 0.8
+_OTHER = 0.8
+_LIMIT = 0.2
+_LIKE = 0.6
 _PAST = 0.5
 _MAX_SIMILAR, _MAX_BEST = 256, 64
 _NEARBY, _LAST_SAID, _MAX_COMPARED = 32, 6, 16
@@ -142,6 +149,9 @@ class NoteMemory(RecordMemory):
         self._asking: set[int] = set()
         self._idle: dict[int, frozenset[str]] = {}  # the stems of notes that tell nothing
         self._timed: set[int] = set()
+        self._limits: dict[int, np.ndarray] = {}
+        self._of_voice: dict[str, set[int]] = {}  # what each one told
+        self._roles: dict[tuple[str, str], dict[int, str]] = {}  # of whom, what -> note, name
         self._words = WordIndex()
         self._conversations = WordIndex()
         self._conversation_ids: dict[tuple[str, int], int] = {}
@@ -220,7 +230,7 @@ class NoteMemory(RecordMemory):
         return found
 
     def _replaced_by(self, text: str, number: int, speaker: str, trust: Trust) -> dict[str, list[int]]:
-        """Find what a text of a speaker replaces, as a field of a change."""
+        """Find what a speaker's text replaces: a field of a change."""
         who, its, distances = self.voice(speaker), dict[int, int](), dict[int, int]()
         first = self._next - _NEARBY
         for other in range(self._next - 1, first - 1, -1):
@@ -368,11 +378,11 @@ class NoteMemory(RecordMemory):
         self.notes[number] = note
         self._same[_key_of(note)] = number
 
-    def _unlink(self, doomed: Set[int]) -> None:
+    def _unlink(self, numbers: Set[int]) -> None:
         """Drop what these notes replace and by what they are replaced."""
         rest = {
-            number: tuple(row for row in rows if row[0] not in doomed)
-            for number, rows in self._newer.items() if number not in doomed
+            number: tuple(row for row in rows if row[0] not in numbers)
+            for number, rows in self._newer.items() if number not in numbers
         }  # fmt: skip
         self._newer = {number: rows for number, rows in rest.items() if rows}
 
@@ -388,8 +398,12 @@ class NoteMemory(RecordMemory):
     def _unindex(self, number: int) -> None:
         self._words.remove(number)
         self._vectors.remove(number)
-        for kind in (self._denying, self._asking, self._timed):
+        self._limits.pop(number, None)
+        voice = self.voice(self.notes[number].speaker)
+        for kind in (self._denying, self._asking, self._timed, self._of_voice.get(voice, set())):
             kind.discard(number)
+        if (role := role_in(self.notes[number].text)) is not None:
+            self._roles.get((voice, role[0]), {}).pop(number, None)
         self._idle.pop(number, None)
         if (conversation := self._conversation_of.pop(number, None)) is not None:
             self._conversations.reduce(conversation, content_words(_about(self.notes[number])))
@@ -403,8 +417,15 @@ class NoteMemory(RecordMemory):
                 self._denying.add(number)
             if note.text.rstrip().endswith("?"):
                 self._asking.add(number)
-            if note.kind == TOLD and tells_nothing(note.text):
-                self._idle[number] = frozenset(content_words(note.text))
+            if note.kind == TOLD:
+                voice = self.voice(note.speaker)
+                self._of_voice.setdefault(voice, set()).add(number)
+                if tells_nothing(note.text):
+                    self._idle[number] = frozenset(content_words(note.text))
+                if len(note.text) <= _MAX_STATEMENT and is_limit(note.text):
+                    self._limits[number] = rare_words(things_in(note.text))
+                if len(note.text) <= _MAX_STATEMENT and (role := role_in(note.text)) is not None:
+                    self._roles.setdefault((voice, role[0]), {})[number] = role[1]
             if tells_when(words_of(note.text)):
                 self._timed.add(number)
             when, episode = note.data["when"], note.sources[0].episode
@@ -470,8 +491,11 @@ class NoteMemory(RecordMemory):
         score = `relevance` of the words (BM25 as a share) and the cosine, and more where other things fit:
         `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_TIME`
         if it asks when and the note tells a time, `_NEAR` of the neighbours' scores, `_ANSWER` of that of the question
-        before it. A question gets `_QUESTION` of its own score, and what is no longer so `_PAST`. The numbers were
-        chosen on five dialogues of LoCoMo. A question or small talk that says no more than the query is no answer.
+        before it. A question gets `_QUESTION` of its own score, small talk `_IDLE`, what somebody said whom the query
+        is not about `_OTHER`, what is no longer so `_PAST`. Where the query may offer something, see `people`, what the
+        person does not want gets `_LIMIT`, and `_LIKE` of how alike two words are. The numbers were chosen on five
+        dialogues of LoCoMo and five weeks of `robot_week`. A question or small talk that says no more than the query is
+        no answer.
 
         Args:
             query: a question, or any text.
@@ -530,6 +554,7 @@ class NoteMemory(RecordMemory):
     def _own_scores(self, query: str, shares: Mapping[int, float], cosines: Mapping[int, float]) -> dict[int, float]:
         """The scores of the notes that share a word with the query or are similar, without their neighbours'."""
         words, named = set(words_of(query)), {"": False}
+        about = self._asked_about(words)
         scores = {number: relevance(share, cosines.get(number, 0.0)) for number, share in shares.items()}
         scores |= {number: relevance(0.0, cosine) for number, cosine in cosines.items() if number not in shares}
         if in_conversation := self._conversations.search(content_words(query)):
@@ -541,12 +566,34 @@ class NoteMemory(RecordMemory):
                 named[speaker] = not words.isdisjoint(words_of(speaker))
             if named[speaker]:
                 scores[number] += _SPEAKER
+        if about and is_offer(query):
+            offer = rare_words(things_in(query, about))
+            for number in self._limits.keys() & set[int]().union(*(self._of_voice[one] for one in about)):
+                scores[number] = scores.get(number, 0.0) + _LIMIT + _LIKE * likeness(offer, self._limits[number])
         for number in scores.keys() & self._asking:
             scores[number] *= _QUESTION
+        for number in scores.keys() & self._idle.keys():
+            scores[number] *= _IDLE
+        if about:
+            stems = [[stem(word)] for one in about for word in words_of(one)]
+            names_them = set[int]().union(*map(self._words.with_all, stems))
+            for voice in self._of_voice.keys() - about:
+                for number in (scores.keys() & self._of_voice[voice]) - names_them:
+                    scores[number] *= _OTHER
         if asks_when(query):
             for number in scores.keys() & self._timed:
                 scores[number] += _TIME
         return scores
+
+    def _asked_about(self, words: Set[str]) -> set[str]:
+        """Find the speakers whom a question is about."""
+        named = {one for one in self._of_voice if one and not words.isdisjoint(words_of(one))}
+        return named | ({""} if is_first_person(words) and "" in self._of_voice else set())
+
+    def with_names(self, query: str) -> str:
+        """Write names for what people are to the user."""
+        names = {role: its[max(its)] for (voice, role), its in self._roles.items() if not voice and its}
+        return named_for(query, names)
 
     # Keeping.
 
@@ -581,7 +628,9 @@ class NoteMemory(RecordMemory):
         other._newer, other._statements = dict(self._newer), dict(self._statements)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
         other._denying, other._asking, other._timed = set(self._denying), set(self._asking), set(self._timed)
-        other._idle = dict(self._idle)
+        other._idle, other._limits = dict(self._idle), dict(self._limits)
+        other._of_voice = {voice: set(its) for voice, its in self._of_voice.items()}
+        other._roles = {role: dict(its) for role, its in self._roles.items()}
         other._conversation_ids = dict(self._conversation_ids)
         other._conversation_of = dict(self._conversation_of)
         other._conversations = self._conversations.fork()

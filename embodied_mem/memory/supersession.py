@@ -27,7 +27,7 @@ from .. import _native
 from .embedders import FILES, START, TABLE, _table
 from .words import LIGHT, stem
 
-FIRST, DENIED = 0.65, 0.5
+FIRST, OF_DENIAL = 0.65, 0.5
 """Chance from which on the newer statement comes first, and where one of two denies; chosen on `robot_week`'s dev."""
 _WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
 _WIDTH = 128
@@ -176,6 +176,16 @@ def _row(word: str) -> np.ndarray:
     return row / max(float(np.linalg.norm(row)), 1e-9)
 
 
+def rare_words(words: Iterable[str]) -> np.ndarray:
+    """Make float32[N, D], a unit vector of each word times its `_rarity`."""
+    return np.stack([_row(word) * _rarity(word) for word in words] or [np.zeros(_WIDTH, np.float32)])
+
+
+def likeness(some: np.ndarray, others: np.ndarray) -> float:
+    """Give the largest product of two `rare_words`, at least 0."""
+    return max(0.0, float((some @ others.T).max()))
+
+
 @functools.lru_cache(1 << 14)
 def _rarity(word: str) -> float:
     """Weigh a word by its rank in the table, in [0, 1].
@@ -217,7 +227,7 @@ def should_be_first(chance: float, new: str, old: str) -> bool:
     if topics.isdisjoint(others) and len(topics) > (not _IT.isdisjoint(words)):
         return False
     is_denied = _CUES[_DENY].isdisjoint(words) != _CUES[_DENY].isdisjoint(olds)
-    return chance >= (DENIED if is_denied else FIRST)
+    return chance >= (OF_DENIAL if is_denied else FIRST)
 
 
 def _lower(text: str) -> list[str]:
