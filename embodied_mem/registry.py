@@ -93,7 +93,7 @@ class World:
 ONLY_IN_CLONE = frozenset((
     "beam", "eb_alfred", "eb_habitat", "locomo", "memento", "robot_week", "scienceworld",
     "mem0_1", "mem0_2", "a_mem", "g_memory", "langmem", "memgen", "reflexion", "voyager", "cradle",
-    "verl_agent", "memharness",
+    "verl_agent", "memharness", "life",
 ))  # fmt: skip
 """Benchmarks, methods and agents that `experiments/` registers and a wheel does not have."""
 

@@ -24,6 +24,7 @@ HERE = {  # the beginning of a command -> itself, small
         "embodied-mem evaluate --config=alfworld --agents full --tasks generated --num_tasks 1 --trace full.jsonl"
         " && embodied-mem view full.jsonl --out full.html"
     ),
+    "embodied-mem perceive --caption": 'embodied-mem perceive --caption "a banana on the kitchen counter"',
     "embodied-mem doctor --simulator": (
         "(embodied-mem doctor --simulator eb_alfred || true) | grep -E '(missing|ok) +ai2thor'"
     ),
@@ -39,6 +40,8 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     **{
         f"embodied-mem memory {do} ": "tests/memory/test_memory_cli.py" for do in ("show", "search", "forget", "export")
     },
+    "embodied-mem perceive PICTURE": "tests/agents/robot/test_perceive_command.py",
+    "python experiments/analyses/camera_robot.py": "tests/experiments/test_camera_robot.py",
     "embodied-mem play": "tests/agents/test_play.py",
     "embodied-mem parity": "tests/worlds/eb_habitat/test_eb_habitat_parity.py",
     "python experiments/evaluate.py --config=eb_alfred --agents chat": "tests/experiments/test_evaluate_chat_agents.py",

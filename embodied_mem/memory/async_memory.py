@@ -96,6 +96,8 @@ class AsyncLifelongMemory:
     get_all = _read(LifelongMemory.get_all)
     history = _read(LifelongMemory.history)
     sightings = _read(LifelongMemory.sightings)
+    pool = _read(LifelongMemory.pool)
+    pool_of = _read(LifelongMemory.pool_of)
     state = _read(LifelongMemory.state)
     export = _read(LifelongMemory.export)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
-from test_rollout import Scripted, games, random_compiler, world
+from scripted_play import Scripted, games, random_compiler, world
 
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import play

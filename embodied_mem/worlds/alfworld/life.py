@@ -89,7 +89,7 @@ _DEEDS = {
     "pick_and_place_simple": "put it in the {target}",
     **{name: f"{verb} it and put it in the {{target}}" for name, verb in CHANGES.items()},
 }
-_FIELDS = {"kind": "[a-z]+", "place": r"[a-z]+ \d+", "target": "[a-z]+", "who": "[a-z]+", "name": "[a-z]+ [a-z]+"}
+_FIELDS = {"kind": "[a-z]+", "place": r"\b[a-z]+ \d+", "target": "[a-z]+", "who": "[a-z]+", "name": "[a-z]+ [a-z]+"}
 _SLOT = re.compile(r"\{(\w+)\}")
 
 

@@ -1,6 +1,6 @@
 """Two tasks in a home of our own, played by a chat planner, critic and preprocessor; and how they are recorded.
 
-    PYTHONPATH=.:tests/doubles python tests/experiments/solvers/eb_habitat/chat_life.py http://127.0.0.1:8080/v1
+    PYTHONPATH=.:experiments:tests/doubles python tests/experiments/solvers/eb_habitat/chat_life.py http://127.0.0.1:8080/v1
 
 writes `chat_life.jsonl.gz` beside this file, with a server that has SmolLM2-135M-Instruct (`tests/conftest.py` tells
 where it comes from). `test_eb_habitat_chat.py` replays it; after a change of prompts it is recorded anew.
@@ -9,6 +9,7 @@ where it comes from). `test_eb_habitat_chat.py` replays it; after a change of pr
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import pathlib
 import sys
@@ -39,7 +40,8 @@ def live(model: ChatModel) -> list[Played]:
 
 
 def main(server: str) -> None:
-    """Records a life."""
+    """Record a life."""
+    importlib.import_module("registered").register_all()
     calls = RECORDING.with_suffix("")  # what was answered before a stop is not asked again
     model = RecordedChatModel(OpenAIChatModel(server, NAME, timeout_s=300, deadline_s=600), calls)
     for one in live(model):
