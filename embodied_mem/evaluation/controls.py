@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embodied_mem.agents.deliveries import (
@@ -135,6 +135,11 @@ def settings_of(
             [(field, value)] = change.items()
             rows.append(dataclasses.replace(base, **change, name=f"{name} {field}={value}"))
     return rows
+
+
+def is_bank_read(settings: Iterable[Setting]) -> bool:
+    """Return whether a row's delivery reads the memory bank: any but `none`."""
+    return any(setting.delivery != "none" for setting in settings)
 
 
 def under(

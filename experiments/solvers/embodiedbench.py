@@ -52,7 +52,7 @@ from embodied_mem.evaluation.benchmark import (
 )
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
-from embodied_mem.evaluation.controls import ControlOptions, Setting, settings_of, under
+from embodied_mem.evaluation.controls import ControlOptions, Setting, is_bank_read, settings_of, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.resume import Finished, kept_beside
@@ -491,7 +491,8 @@ def play_deliveries(
     bundle, source = models.load(), source_of(world)
     if bundle.config.world.name == "scienceworld":
         score.refuse_weights(models.folder, "scienceworld", f"{world} or ALFWorld")
-    memory, bank, num_envs = bundle.config.memory, bank_of(world, config.training_tasks), BATCH * len(seeds)
+    bank = bank_of(world, config.training_tasks) if is_bank_read(config.settings.values()) else MemoryBank()
+    memory, num_envs = bundle.config.memory, BATCH * len(seeds)
     executor, compiler = bundle.acting(temperature=config.temperature, batch_buckets=(num_envs,))
     worlds = {subset: source.envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}
     tokenizer = compiler.tokenizer if compiler else None

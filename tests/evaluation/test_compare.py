@@ -58,7 +58,7 @@ def test_reports_of_one_agent_each_are_paired_whatever_the_names():
     ("first", "second", "message"),
     [
         (report(A), report(B, max_steps=50), "expected the same max_steps in both, got 30 and 50; .* --force"),
-        (report(A), report(B, bank=3), "expected the same bank in both, got None and 3"),
+        (report(A, bank=2), report(B, bank=3), "expected the same bank in both, got 2 and 3"),
         (report(A), report(B) | {"world": "cellar"}, "expected the same world in both, got 'attic' and 'cellar'"),
         (report(A), report(B[1:]), "none: expected the same tasks and seeds .* 8 and 7; in one alone: t0, seed 0"),
     ],
@@ -67,6 +67,10 @@ def test_what_differs_is_refused_unless_forced(first, second, message):
     with pytest.raises(InvalidInputError, match=message):
         compare(first, second)
     assert compare(first, second, force=True)["rows"]
+
+
+def test_a_report_without_a_bank_is_compared_with_any():
+    assert compare(report(A, bank=None), report(B, bank=3)) == compare(report(A), report(B))
 
 
 def test_no_common_row_is_refused_even_by_force():

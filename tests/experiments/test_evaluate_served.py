@@ -15,7 +15,7 @@ from chat_answers import Server, reply
 
 from embodied_mem.compiler.executor_format import command_in
 from embodied_mem.compiler.served_executor import ServedExecutor
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
@@ -213,6 +213,23 @@ def test_replies_in_tags_are_scored_with_memory_in_the_prompt_and_given_again(ba
     assert all("[Observation 3: " in text and "[Observation 2: " not in text for text in later)
     assert sum("What you remember:" in text for text in later) == len(later) / 2 == 2
     assert played(main(few)) == played(report)
+
+
+def test_a_bank_is_made_only_where_a_delivery_reads_it(tmp_path, monkeypatch):
+    """The weights' training games are not installed here."""
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
+    few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "2", "--seeds", "0", "--model", "tiny"]
+    few += ["--out", str(tmp_path / "out"), "--format", "think_action"]
+    server = Server(lambda body: reply("<action>look</action>"))
+    try:
+        few += ["--server", server.url]
+        report = main([*few, "--deliveries", "none"])
+        with pytest.raises(DataNotFoundError, match="memory bank is made of the training games"):
+            main([*few, "--deliveries", "none", "static"])
+    finally:
+        server.close()
+    assert report["bank"] is report["protocol"]["bank"] is None
+    assert [episode.steps for episode in played(report)] == [2]
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,11 @@ from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, episodes_data, option, trace_option
 from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models, output_folder
-from embodied_mem.evaluation.controls import DECODING, ControlOptions, settings_of
+from embodied_mem.evaluation.controls import DECODING, ControlOptions, is_bank_read, settings_of
 from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.language.chat import ChatModel
+from embodied_mem.memory import MemoryBank
 
 from .agent.skills import skills_of
 from .engine import Game
@@ -122,7 +123,9 @@ class AlfworldConfig(ControlOptions, ChatOptions):
     batch_size: int = option(
         0, "of deliveries: episodes side by side, 1 for the time of a step alone; default: the weights' own"
     )
-    bank_file: str = option("", "memory bank file; default: the teacher plays the training games")
+    bank_file: str = option(
+        "", "memory bank file; default: the teacher plays the training games; only none reads no bank"
+    )
     guidance: tuple[str, ...] = option(
         ("place",), f"of deliveries: how much guidance says, one or several of {', '.join(GUIDANCE)}"
     )
@@ -225,7 +228,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
 
     Raises:
         InvalidInputError: there is no game, or the models are another world's.
-        DataNotFoundError: the training games, of which the memory bank is made, are not installed.
+        DataNotFoundError: a delivery reads the memory bank, and the training games of it are not installed.
     """
     from embodied_mem.models.host import keep_freed_memory
 
@@ -258,8 +261,9 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         games = [*spread([game for game in games if isinstance(game, pathlib.Path)])[:count]]
     if not games:
         raise InvalidInputError(f"--tasks {source}: expected at least one game, got none (generated: give --num_tasks)")
+    make_bank = scoring_bank if source == world.valid else teach_bank
     try:
-        bank = (scoring_bank if source == world.valid else teach_bank)(trained, config.bank_file)
+        bank = make_bank(trained, config.bank_file) if is_bank_read(rows) else MemoryBank()
     except DataNotFoundError as error:
         what = "the memory bank is made of the training games of the weights, or read from --bank_file"
         raise DataNotFoundError(f"{what}: {error}") from error
@@ -287,7 +291,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         acting = published_executor(pathlib.Path(config.executor), world.grammar, temperature, config.adapters)
     facts = manifest(
         tasks=source, seeds=seeds, max_steps=max_steps, temperature=temperature,
-        grammar=world.grammar, bank=len(bank), batch_size=batch_size,
+        grammar=world.grammar, bank=len(bank) if is_bank_read(rows) else None, batch_size=batch_size,
         settings=[dataclasses.asdict(row) for row in rows],
         executor=chat.name if chat else pathlib.Path(config.executor).name, adapters=pathlib.Path(config.adapters).name,
         sees=config.sees, spread=config.spread,
