@@ -61,7 +61,7 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     extra_info: tuple[str, ...] = ()
     """Names in `info` of what the native side answers after `progress`."""
     default_tasks = ""
-    """Tasks that a demonstration or a benchmark takes."""
+    """Tasks where none are named; no test split where there is another."""
     action_forms: tuple[str, ...] = ()
     """What an action looks like where `info` has no `admissible_commands`, since names are part of it."""
     has_chance = False

@@ -199,6 +199,17 @@ def test_the_loop_of_gymnasiums_page_works_in_every_world(request, world):
     env.close()
 
 
+def test_scienceworlds_id_plays_its_train_split():
+    pytest.importorskip("py4j", reason="ScienceWorld is not installed")
+    from embodied_mem.worlds.scienceworld.jvm import official_variations
+
+    envs = gymnasium.make_vec("embodied_mem/scienceworld-v0", num_envs=2, lists_commands=False)
+    played = {task for seed in range(3) for task in envs.reset(seed=seed)[1]["task_id"]}
+    envs.close()
+    assert len(played) > 2
+    assert played <= {f"{game}/{variation}" for game, variation in official_variations("train")}
+
+
 def test_every_text_ends_with_the_goal_if_asked():
     plain, told = (TextEnv("alfworld", goal_in_observations=shown) for shown in (False, True))
     first, info = plain.reset(seed=1)

@@ -1,6 +1,6 @@
 """ScienceWorld: the original simulator behind the vector API, one Java process per env.
 
-    envs = embodied_mem.envs.make("scienceworld", tasks="test", num_envs=4, seed=0)
+    envs = embodied_mem.envs.make("scienceworld", tasks="train", num_envs=4, seed=0)
     observations, info = envs.reset()
     observations, rewards, terminations, truncations, info = envs.step(["look around"] * 4)
     envs.close()
@@ -71,11 +71,11 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
     """
 
     extra_info = ("goal", "score", "crashed", "crash_reason", "admissible_commands")
-    default_tasks = "test"
+    default_tasks = "train"
 
     def __init__(
         self,
-        tasks: Tasks = "test",
+        tasks: Tasks = "train",
         num_envs: int = 1,
         seed: int = 0,
         max_steps: int | None = MAX_STEPS,
