@@ -936,26 +936,39 @@ def tidy(text: str) -> str:
     return re.sub(r"(?:^\|.*\|\n)+", rewrite, text + "\n", flags=re.MULTILINE).rstrip("\n")
 
 
-def render(text: str) -> str:
-    """Rewrite every table in `text`."""
+def table(name: str) -> str:
+    """Render a table from its result; raises SystemExit with both names where that cannot be done."""
+    if name not in TABLES:
+        sys.exit(f"table {name}: expected one of {', '.join(TABLES)}")
+    file = FILES.get(name, name)
+    try:
+        return tidy(TABLES[name](read(file)))
+    except (OSError, LookupError, TypeError, ValueError) as error:
+        sys.exit(f"table {name}: {file}.json cannot be rendered ({type(error).__name__}: {error}); make it anew")
+
+
+def render(text: str) -> tuple[str, list[str]]:
+    """Rewrite every table in `text`; the names are of those that differ."""
+    stale = []
 
     def fill(match: re.Match) -> str:
-        table = TABLES[match[1]](read(FILES.get(match[1], match[1])))
-        return f"<!-- table: {match[1]} -->\n{tidy(table)}\n<!-- end -->"
+        new = f"<!-- table: {match[1]} -->\n{table(match[1])}\n<!-- end -->"
+        stale.extend([match[1]] * (new != match[0]))
+        return new
 
-    return re.sub(r"<!-- table: (\w+) -->\n(?:(?!<!--).)*<!-- end -->", fill, text, flags=re.DOTALL)
+    return re.sub(r"<!-- table: (\w+) -->\n(?:(?!<!--).)*<!-- end -->", fill, text, flags=re.DOTALL), stale
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
     options = parser.parse_args()
-    old = {path: path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
-    stale = {path: new for path, text in old.items() if (new := render(text)) != text}
+    pages = {path: render(path.read_text()) for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
+    stale = {path: new for path, new in pages.items() if new[1]}
     if options.check and stale:
-        names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
-        sys.exit(f"{names}: out of date; run: python experiments/tables.py")
-    for path, text in stale.items():
+        names = "; ".join(f"{path.relative_to(ROOT)}: {', '.join(tables)}" for path, (_, tables) in stale.items())
+        sys.exit(f"out of date: {names}; run: python experiments/tables.py")
+    for path, (text, _) in stale.items():
         path.write_text(text)
 
 

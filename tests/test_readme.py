@@ -7,6 +7,10 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
+from experiments import tables
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
@@ -22,7 +26,17 @@ def test_tables_are_up_to_date_and_a_changed_result_is_noticed(tmp_path):
     result.write_text(json.dumps(data | {"num_tasks": data["num_tasks"] + 1}))
     changed = subprocess.run(check, cwd=copy, capture_output=True, text=True)
     assert changed.returncode == 1
-    assert "python experiments/tables.py" in changed.stderr
+    assert "README.md: benchmarks; run: python experiments/tables.py" in changed.stderr
+    del data["deliveries"]
+    result.write_text(json.dumps(data))
+    broken = subprocess.run(check, cwd=copy, capture_output=True, text=True)
+    assert broken.returncode == 1
+    assert broken.stderr.startswith("table benchmarks: alfworld_judging_seed2.json cannot be rendered (KeyError: ")
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_every_table_renders_from_its_result(name):
+    assert tables.table(name).startswith("|")
 
 
 def results() -> list[pathlib.Path]:
