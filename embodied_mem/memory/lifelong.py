@@ -846,6 +846,7 @@ class LifelongMemory:
 
     def pool(
         self,
+        /,
         goal: str | None = None,
         observation: str = "",
         k: int = 8,

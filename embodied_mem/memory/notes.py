@@ -25,7 +25,7 @@ from .claims import Claim, claims_in, tells_nothing
 from .embedders import Embedder
 from .events import NotesEvent, Value, check
 from .graph import Scope
-from .people import is_first_person, is_limit, is_offer, named_for, role_in, things_in
+from .people import is_about_name, is_first_person, is_limit, is_offer, named_for, role_in, things_in
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, relevance, squashed
 from .store import Selector
@@ -52,6 +52,7 @@ _TIME = 0.1
 _QUESTION = 0.9
 _IDLE = 0.8
 _OTHER = 0.8
+_TIE = 0.95
 _LIMIT = 0.2
 _LIKE = 0.6
 _PAST = 0.5
@@ -534,8 +535,25 @@ class NoteMemory(RecordMemory):
             ))  # fmt: skip
             if len(best) == 2 * k:
                 break
+        best = self._latest_first(best, words)
         best.sort(key=lambda item: -item.score)
         return best[:k]
+
+    def _latest_first(self, items: list[Record], words: Set[str]) -> list[Record]:
+        """Give the later of near short notes the better score."""
+        groups: dict[tuple[str, frozenset[str]], list[int]] = {}
+        for at, item in enumerate(items):
+            if item.kind == TOLD and item.ended is None and len(item.data["said"]) <= _MAX_STATEMENT:
+                common = frozenset(words & set(content_words(item.data["said"])))
+                if common:
+                    groups.setdefault((self.voice(item.speaker), common), []).append(at)
+        for ats in groups.values():
+            least = _TIE * max(items[at].score for at in ats)
+            near = sorted((at for at in ats if items[at].score >= least), key=lambda at: -int(items[at].number))
+            scores = sorted((items[at].score for at in near), reverse=True)
+            for at, score in zip(near, scores):
+                items[at] = items[at]._replace(score=score)
+        return items
 
     def _score_beside(self, number: int, own: Mapping[int, float]) -> float:
         """Return what a note gets of the scores of those that were said beside it, in the same conversation."""
@@ -566,6 +584,9 @@ class NoteMemory(RecordMemory):
                 named[speaker] = not words.isdisjoint(words_of(speaker))
             if named[speaker]:
                 scores[number] += _SPEAKER
+        for (voice, role), its in self._roles.items():
+            if its and voice in about and is_about_name(query, role, about):
+                scores[max(its)] = scores.get(max(its), 0.0) + _ANSWER
         if about and is_offer(query):
             offer = rare_words(things_in(query, about))
             for number in self._limits.keys() & set[int]().union(*(self._of_voice[one] for one in about)):
@@ -576,9 +597,9 @@ class NoteMemory(RecordMemory):
             scores[number] *= _IDLE
         if about:
             stems = [[stem(word)] for one in about for word in words_of(one)]
-            names_them = set[int]().union(*map(self._words.with_all, stems))
+            with_names = set[int]().union(*map(self._words.with_all, stems))
             for voice in self._of_voice.keys() - about:
-                for number in (scores.keys() & self._of_voice[voice]) - names_them:
+                for number in (scores.keys() & self._of_voice[voice]) - with_names:
                     scores[number] *= _OTHER
         if asks_when(query):
             for number in scores.keys() & self._timed:
@@ -730,7 +751,7 @@ def _about(note: Record) -> str:
 
 
 def _key(text: str, *said: Any) -> tuple[Any, ...]:
-    """Return what is equal for the same text said again; `said`: kind, speaker, when, action, trust, labels."""
+    """Return what is equal for the same text; `said`: kind, speaker, when, action, trust, labels."""
     *rest, labels = said
     return " ".join(text.split()).rstrip(".!"), *rest, tuple(sorted(labels.items()))
 

@@ -73,17 +73,18 @@ def named_for(question: str, names: Mapping[str, str]) -> str:
         words = match[1].split()
         for count in range(len(words), 0, -1):
             role = " ".join(words[:count]).lower()
-            if role in names and not _is_about_name(question, role):
+            if role in names and not is_about_name(question, role):
                 return " ".join((names[role], *words[count:]))
         return match[0]
 
     return _MY.sub(name, question) if names else question
 
 
-def _is_about_name(question: str, role: str) -> bool:
+def is_about_name(question: str, role: str, people: Collection[str] = ()) -> bool:
+    """Decide whether a question asks who has a role, of these people."""
     words = words_of(question)
-    is_asked = words[0] == "who" or not _NAMING.isdisjoint(words)
-    return is_asked and set(words) - LIGHT - _NAMING <= set(words_of(role))
+    is_name = words[:1] == ["who"] or not _NAMING.isdisjoint(words)
+    return is_name and set(words) - LIGHT - _NAMING - set(people) == set(words_of(role))
 
 
 def is_first_person(words: Collection[str]) -> bool:
