@@ -937,7 +937,7 @@ def tidy(text: str) -> str:
 
 
 def table(name: str) -> str:
-    """Render a table from its result; raises SystemExit with both names where that cannot be done."""
+    """Render a table from its result, or exit naming both."""
     if name not in TABLES:
         sys.exit(f"table {name}: expected one of {', '.join(TABLES)}")
     file = FILES.get(name, name)
