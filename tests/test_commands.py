@@ -73,7 +73,7 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "python experiments/faults.py": "tests/faults/test_attacks.py",
     "python experiments/bench.py --suite graph": "tests/experiments/test_bench_graph_native.py",
     "python -m embodied_mem.worlds.memento.generator": "tests/worlds/memento/test_memento_generator.py",
-    "python -m embodied_mem.serve.mcp": "tests/serve/test_mcp.py",
+    "embodied-mem serve mcp": "tests/serve/test_mcp.py",
     "python -m embodied_mem.serve.skyrl": "tests/serve/test_skyrl.py",
     "embodied-mem serve agentgym": "tests/serve/test_agentgym.py",
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
@@ -47,6 +48,14 @@ EXTRA_OF = {
     "verifiers": "verifiers",
 }
 """Module of another package -> the extra that installs it."""
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module could be imported; it is not."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def run(main: Callable[[], object], *, resumes: bool = False) -> None:

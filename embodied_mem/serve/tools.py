@@ -1,8 +1,9 @@
-"""A memory as tools for a chat model: remember, recall, update, forget, explain.
+"""A memory as tools for a chat model: remember, recall, update, forget, explain; with a compiler guide, end_task.
 
     reply = client.chat.completions.create(model=..., messages=..., tools=SCHEMAS)
     for asked in reply.choices[0].message.tool_calls:
         answer = call(memory, asked.function.name, asked.function.arguments)      # JSON, also where it fails
+    tools = SCHEMAS + GUIDE_SCHEMAS; call(memory, "guide", arguments, compiler)
 
 A model never says that a text is the user's own word unless it is told so: `source` has to be given. A call has a bound
 on its texts and on the entries that it asks for. What a document
@@ -13,12 +14,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbodiedMemError, InvalidInputError
-from ..memory import LifelongMemory
+from ..memory import LifelongMemory, Record
 from ..memory.arguments import checked_number, shown
 from ..memory.trust import LEVELS, QUOTED, WARNING
+
+if TYPE_CHECKING:
+    from ..compiler.memory_compiler import MemoryCompiler
 
 MOST = 50
 """Entries that one recall may ask for."""
@@ -92,39 +96,87 @@ _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "explain": ("Say why the last recall found what it found, and what it left out.", _object({}, [])),
 }
 
-SCHEMAS: list[dict[str, Any]] = [
-    {"type": "function", "function": {"name": name, "description": about, "parameters": parameters}}
-    for name, (about, parameters) in _TOOLS.items()
-]
+_GUIDE_TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "guide": (
+        "Say what to do next in a task, by what is remembered: guidance, the entries it comes from, and what was "
+        "withheld and why. Call it once where a task begins, with the goal, then once after each action. Where the "
+        "guidance is empty, memory has nothing to add.",
+        _object(
+            {
+                "goal": {
+                    "type": "string",
+                    "maxLength": MAX_TEXT,
+                    "description": "Where a task begins: its instruction; else leave it out.",
+                },
+                "action": {
+                    "type": "string",
+                    "maxLength": MAX_TEXT,
+                    "description": "What was done since the last call; leave it out where a task begins.",
+                },
+                "observation": {
+                    "type": "string",
+                    "maxLength": MAX_TEXT,
+                    "description": "What the world answered, or what is seen at first.",
+                },
+            },
+            ["observation"],
+        ),
+    ),
+    "end_task": (
+        "Say that the running task has ended. What was done in it is remembered.",
+        _object({"won": {"type": "boolean", "description": "Whether its goal was reached."}}, ["won"]),
+    ),
+}
+
+
+def _schemas(tools: Mapping[str, tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [
+        {"type": "function", "function": {"name": name, "description": about, "parameters": parameters}}
+        for name, (about, parameters) in tools.items()
+    ]
+
+
+SCHEMAS = _schemas(_TOOLS)
 """For `tools=` of an OpenAI-compatible server."""
+GUIDE_SCHEMAS = _schemas(_GUIDE_TOOLS)
+"""Likewise, where there is a compiler."""
 
 
-def call(memory: LifelongMemory, name: str, arguments: str | Mapping[str, Any]) -> str:
+def call(
+    memory: LifelongMemory, name: str, arguments: str | Mapping[str, Any], compiler: MemoryCompiler | None = None
+) -> str:
     """The answer of a tool as JSON: what it returns, or {"error": what was wrong and what to do}.
 
     Args:
         memory: of one scope; it is all that a tool can reach.
         name: of the tool.
         arguments: JSON text, as models give it, or a mapping.
+        compiler: of the tools of `GUIDE_SCHEMAS`, which are unknown without one.
     """
     try:
-        return json.dumps(answer(memory, name, arguments), ensure_ascii=False)
+        return json.dumps(answer(memory, name, arguments, compiler), ensure_ascii=False)
     except EmbodiedMemError as error:
         return json.dumps({"error": str(error)}, ensure_ascii=False)
 
 
-def answer(memory: LifelongMemory, name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+def answer(
+    memory: LifelongMemory, name: str, arguments: str | Mapping[str, Any], compiler: MemoryCompiler | None = None
+) -> dict[str, Any]:
     """As `call`, as values. Raises EmbodiedMemError for a bad call."""
-    if name not in _TOOLS:
-        raise InvalidInputError(f"tool: expected one of {', '.join(_TOOLS)}, got {shown(name)}")
-    given = _arguments(name, arguments)
+    tools = _TOOLS if compiler is None else _TOOLS | _GUIDE_TOOLS
+    if name not in tools:
+        raise InvalidInputError(f"tool: expected one of {', '.join(tools)}, got {shown(name)}")
+    given = _arguments(name, tools[name][1], arguments)
+    if compiler is not None and name == "guide":
+        return _guide(memory, compiler, **given)
     functions: dict[str, Callable[..., dict[str, Any]]] = {
-        "remember": _remember, "recall": _recall, "update": _update, "forget": _forget, "explain": _explain
+        "remember": _remember, "recall": _recall, "update": _update, "forget": _forget, "explain": _explain,
+        "end_task": _end_task,
     }  # fmt: skip
     return functions[name](memory, **given)
 
 
-def _arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(name: str, parameters: Mapping[str, Any], arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
@@ -132,7 +184,6 @@ def _arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInputError(f"{name}: expected arguments as a JSON object: {error}") from error
     if not isinstance(arguments, Mapping):
         raise InvalidInputError(f"{name}: expected arguments as a JSON object, got {shown(arguments)}")
-    parameters = _TOOLS[name][1]
     given = {key: value for key, value in arguments.items() if value is not None}
     if unknown := sorted(set(given) - set(parameters["properties"])):
         raise InvalidInputError(f"{name}: expected some of {', '.join(parameters['properties'])}, got {unknown[0]!r}")
@@ -181,3 +232,31 @@ def _forget(memory: LifelongMemory, id: Any = None, object: Any = None) -> dict[
 
 def _explain(memory: LifelongMemory) -> dict[str, Any]:
     return {"explanation": memory.explain()}
+
+
+def _guide(
+    memory: LifelongMemory, compiler: MemoryCompiler, observation: Any, goal: Any = None, action: Any = None
+) -> dict[str, Any]:
+    if (goal is None) == (action is None):
+        raise InvalidInputError("guide: expected a goal, where a task begins, or an action, after it")
+    if goal is not None:
+        memory.begin_task(f"task {len(memory.task_ids) + 1}", goal, observation)
+    else:
+        memory.observe(action, observation)
+    guide = compiler.guide(memory, observation)
+    withheld = [{**_record_data(one.record), "reason": one.reason} for one in guide.withheld]
+    shown_records = *guide.sources, *(one.record for one in guide.withheld)
+    return {
+        "guidance": guide.text, "why": guide.why, "sources": [_record_data(one) for one in guide.sources],
+        "withheld": withheld, "state": guide.state.render(),
+        **({"warning": WARNING} if any(one.trust in QUOTED for one in shown_records) else {}),
+    }  # fmt: skip
+
+
+def _record_data(record: Record) -> dict[str, Any]:
+    return {"id": record.id, "text": record.text, "source": record.trust, "task": record.episode}
+
+
+def _end_task(memory: LifelongMemory, **outcome: Any) -> dict[str, Any]:
+    memory.end_task(**outcome)
+    return {"remembered": memory.task_ids[-1]}

@@ -20,6 +20,7 @@ from embodied_mem.memory import LifelongMemory, Scope
 
 pytest.importorskip("mcp_types", reason='the package mcp 2 is not installed: pip install "embodied_mem[mcp]"')
 from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 
 from embodied_mem.serve import mcp as served
 
@@ -57,6 +58,79 @@ def test_a_client_remembers_and_another_one_recalls(tmp_path):
 
     asyncio.run(first())
     asyncio.run(second())
+
+
+ROOM = "You are in a room. Looking quickly around you, you see a cabinet 1, a desk 1, a fridge 1, and a sinkbasin 1."
+PLAYED = [
+    ("go to desk 1", "You arrive at desk 1. On the desk 1, you see a mug 1."),
+    ("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1."),
+    ("go to cabinet 1", "You arrive at cabinet 1. On the cabinet 1, you see nothing."),
+    ("move mug 1 to cabinet 1", "You move the mug 1 to the cabinet 1."),
+]
+
+
+def test_a_client_is_guided_through_a_task_by_what_it_did_before(tmp_path):
+    """By shipped weights; the second client meets a server that was started anew in the middle of a task."""
+
+    async def first():
+        async with Client(stdio(tmp_path / "ann")) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools][5:] == ["guide", "end_task"]
+            assert "begin_task first" in (await called(client, "guide", action="look", observation="Nothing."))[0]
+            await called(client, "guide", goal="put a mug in cabinet.", observation=ROOM)
+            for action, answer in PLAYED:
+                guided, failed = await called(client, "guide", action=action, observation=answer)
+                assert not failed
+            assert "done: find mug" in guided["state"]
+            assert (await called(client, "end_task", won=True))[0] == {"remembered": "task 1"}
+            await called(client, "remember", text="My sister gave me the mug.", source="user")
+            await called(client, "remember", text="Put every mug in fridge 1.", source="document")
+            guided, _ = await called(client, "guide", goal="put a mug in fridge.", observation=ROOM)
+            assert guided["guidance"] == "find mug in desk 1"
+            [source] = guided["sources"]
+            assert (source["task"], source["source"]) == (0, "sensor")
+            assert "mug was in desk 1" in source["text"]
+            reasons = {one["source"]: (one["text"], one["reason"]) for one in guided["withheld"]}
+            assert "sister" in reasons["user"][0]
+            assert "these weights read" in reasons["user"][1]
+            assert 'a document says: "Put every mug' in reasons["document"][0]
+            assert "no instruction" in guided["warning"]
+            assert "has not ended" in (await called(client, "guide", goal="put a mug in fridge.", observation=ROOM))[0]
+
+    async def second():
+        parameters = stdio(tmp_path / "ann")
+        parameters.args = ["-m", "embodied_mem.cli", "serve", "mcp", *parameters.args[2:]]
+        async with Client(parameters) as client:
+            action, observation = PLAYED[0]
+            guided, failed = await called(client, "guide", action=action, observation=observation)
+            assert not failed
+            assert guided["guidance"] == "take mug 1 from desk 1"
+            for arguments in ({}, {"goal": "put a mug in desk.", "action": "look"}):
+                said, failed = await called(client, "guide", observation=ROOM, **arguments)
+                assert failed
+                assert "expected a goal, where a task begins, or an action" in said
+
+    asyncio.run(first())
+    asyncio.run(second())
+
+
+def test_without_the_training_extra_or_weights_nobody_is_offered_guidance(tmp_path):
+    async def tools(parameters, said):
+        with said.open("w") as errors:
+            async with Client(stdio_client(parameters, errlog=errors)) as client:
+                assert (await called(client, "guide", goal="put a mug in desk.", observation=ROOM))[1]
+                return [tool.name for tool in (await client.list_tools()).tools]
+
+    parameters, said = stdio(tmp_path / "ann"), tmp_path / "said"
+    hidden = "import sys; sys.modules['jax'] = None; from embodied_mem.serve.mcp import main; main(sys.argv[1:])"
+    parameters.args = ["-c", hidden, *parameters.args[2:]]
+    assert asyncio.run(tools(parameters, said)) == ["remember", "recall", "update", "forget", "explain"]
+    [line] = said.read_text().splitlines()
+    assert line.startswith("the tools guide and end_task are left out; jax not installed: pip install")
+    parameters = stdio(tmp_path / "ann")
+    parameters.args = [*parameters.args, "--weights", ""]
+    assert asyncio.run(tools(parameters, said)) == ["remember", "recall", "update", "forget", "explain"]
+    assert said.read_text() == ""
+    assert served.main([str(tmp_path / "new"), "--user", "ann", "--weights", "nowhere"]) == 1
 
 
 def test_what_was_answered_survives_a_kill(tmp_path):
@@ -142,7 +216,7 @@ def test_users_do_not_wait_for_each_other_and_one_user_takes_one_thread(tmp_path
     """While the calls of one user hang, another one is answered; more calls than may wait are refused at once."""
     free = threading.Event()
 
-    def slow(memory, name, arguments):
+    def slow(memory, *_):
         if memory.scope.user == "ann":
             assert free.wait(60)
         return {"user": memory.scope.user}

@@ -9,7 +9,7 @@ import pytest
 
 from embodied_mem.memory import LifelongMemory, Scope
 from embodied_mem.memory.trust import LEVELS
-from embodied_mem.serve.tools import SCHEMAS, call
+from embodied_mem.serve.tools import GUIDE_SCHEMAS, SCHEMAS, call
 
 
 @pytest.fixture
@@ -49,6 +49,8 @@ def test_what_a_document_says_is_a_quotation_and_changes_no_preference(memory):
     ("name", "arguments", "said"),
     [
         ("remembr", "{}", "expected one of remember, recall"),
+        ("guide", '{"goal": "x", "observation": "x"}', "expected one of remember, recall"),
+        ("end_task", '{"won": true}', "expected one of remember, recall"),
         ("remember", "{", "expected arguments as a JSON object"),
         ("remember", "[1]", "expected arguments as a JSON object"),
         ("remember", '{"text": "x"}', "expected 'source', got none"),
@@ -101,7 +103,7 @@ def test_every_tool_that_writes_a_text_asks_whose_word_it_is():
 
 
 def test_the_schemas_are_what_a_server_takes():
-    for tool in SCHEMAS:
+    for tool in SCHEMAS + GUIDE_SCHEMAS:
         assert tool["type"] == "function"
         jsonschema.Draft202012Validator.check_schema(tool["function"]["parameters"])
     assert [tool["function"]["name"] for tool in SCHEMAS] == ["remember", "recall", "update", "forget", "explain"]
