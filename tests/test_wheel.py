@@ -46,6 +46,20 @@ from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.serve.tools import call
 print("all commands ran")
 """
+PLAYED = """
+from embodied_mem.memory import LifelongMemory, Scope
+
+observation = "You are in a room. Looking quickly around you, you see a cabinet 1, a desk 1, and a fridge 1."
+memory = LifelongMemory.open("memory/ann", Scope(user="ann"))
+memory.begin_task("task 1", "put a mug in cabinet.", observation)
+memory.observe("go to desk 1", "You arrive at desk 1. On the desk 1, you see a mug 1.")
+memory.observe("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1.")
+memory.observe("go to cabinet 1", "You arrive at cabinet 1. On the cabinet 1, you see nothing.")
+memory.observe("move mug 1 to cabinet 1", "You move the mug 1 to the cabinet 1.")
+memory.end_task(won=True)
+memory.tell("My sister gave me the mug.")
+memory.begin_task("task 2", "put a mug in fridge.", observation)
+"""
 SERVERS = {
     # Over stdio it ends with its input.
     "mcp": "from embodied_mem.serve.mcp import main; sys.exit(main(['memory', '--user', 'ann']))",
@@ -97,6 +111,16 @@ def test_servers_start(installed, tmp_path, name):
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed: pip install -e '.[{name}]'")
     _run(installed, ["-c", f"import sys; {SERVERS[name]}"], tmp_path)
+
+
+def test_readmes_lines_guide_by_weights_of_the_wheel(installed, tmp_path):
+    """At a step of a second task, whose thing was found in the first."""
+    [lines] = [code for _, code in FENCE.findall((ROOT / "README.md").read_text()) if "compiler.guide(" in code]
+    (tmp_path / "lines.py").write_text(PLAYED + lines)
+    said = _run(installed, ["lines.py"], tmp_path).splitlines()
+    assert said[0] == "do: find mug in desk 1"
+    assert any(line.startswith("from ") and "mug was in desk 1" in line for line in said)
+    assert any(line.startswith("withheld ") and "sister" in line for line in said)
 
 
 def test_what_is_in_a_clone_says_so(installed, tmp_path):
