@@ -4,6 +4,7 @@
         rollout(envs, [traced(PlannerCriticAgent.for_world("alfworld"), file, "with memory")], [[0, 1, 2]])
         for trajectory in play(envs, executor, delivery, bank, ...):
             write_delivered(file, "compiled", trajectory)
+        write_guided(file, "mine", memory, guides, is_won)  # of `compiler.guide(memory)`, one before each action
 
 Every line has agent, goal, observation, won and steps. What is played does not depend on whether it is written down.
 """
@@ -22,8 +23,12 @@ from embodied_mem.agents.rollout import Trajectory
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.compiler.view import start_view
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.recollection import record_json
 
 if TYPE_CHECKING:
+    from embodied_mem.compiler.guide import Guide
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
 
 
@@ -110,6 +115,30 @@ def write_delivered(file: TextIO, name: str, played: Trajectory, compiler: Memor
         steps.append(row)
     experiences = [line for experience in played.experiences if (line := experience.brief())]
     _write(file, name, episode.goal, episode.first_observation, played.won, steps, experiences)
+
+
+def write_guided(file: TextIO, name: str, memory: LifelongMemory, guides: Sequence[Guide], is_won: bool) -> None:
+    """Write a memory's newest task with the guides before each action.
+
+    Its steps have observation, action, answer, the Brief `state` before them, `hint`, `why`, `sources`, `withheld`.
+
+    Raises:
+        InvalidInputError: there is not one guide for each action; one more may be there.
+    """
+    (_, first), *turns = memory.turns
+    if not len(turns) <= len(guides) <= len(turns) + 1:
+        raise InvalidInputError(f"guides: expected one before each of {len(turns)} actions, got {len(guides)}")
+    steps, observation, state = [], first, start_view(memory.goal, first, ()).state
+    for guide, (action, answer) in zip(guides, turns):
+        row = {
+            "observation": observation, "action": action, "answer": answer, "state": state.render(),
+            "hint": guide.text, "why": guide.why, "soft": 0 if guide.soft is None else len(guide.soft),
+            "sources": [record_json(one) for one in guide.sources],
+            "withheld": [record_json(one.record) | {"reason": one.reason} for one in guide.withheld],
+        }  # fmt: skip
+        steps.append(row)
+        observation, state = answer, guide.state
+    _write(file, name, memory.goal, first, is_won, steps, ())
 
 
 def _write(

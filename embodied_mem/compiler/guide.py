@@ -52,7 +52,7 @@ class Guide:
 
 
 def _source(record: Record) -> str:
-    where = f"task {record.episode}" if record.episode is not None else "before any task"
+    where = "before any task" if record.episode in (None, -1) else f"task {record.episode}"
     return f"{record.id} ({where}, {record.trust})"
 
 

@@ -102,11 +102,12 @@ class Recollection:
 
     def as_json(self) -> dict[str, Any]:
         """The query, and the items that were `given` and `left_out`, as JSON data."""
-        left = [_as_json(one.item) | {"reason": one.reason} for one in self.left_out]
-        return {"query": self.query, "given": [_as_json(item) for item in self.items], "left_out": left}
+        left = [record_json(one.item) | {"reason": one.reason} for one in self.left_out]
+        return {"query": self.query, "given": [record_json(item) for item in self.items], "left_out": left}
 
 
-def _as_json(item: Record) -> dict[str, Any]:
+def record_json(item: Record) -> dict[str, Any]:
+    """Return what a trace shows of a record."""
     names = ("text", "module", "score", "why", "episode", "step", "id", "trust")
     return {name: getattr(item, name) for name in names}
 

@@ -254,7 +254,8 @@ def _guide(
 
 
 def _record_data(record: Record) -> dict[str, Any]:
-    return {"id": record.id, "text": record.text, "source": record.trust, "task": record.episode}
+    task = None if record.episode == -1 else record.episode  # before any task
+    return {"id": record.id, "text": record.text, "source": record.trust, "task": task}
 
 
 def _end_task(memory: LifelongMemory, **outcome: Any) -> dict[str, Any]:

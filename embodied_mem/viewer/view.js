@@ -93,6 +93,9 @@ function showTrace(episodes) {
     part("Its source", at.source);
     attention(at.attention);
     part("Guidance that the executor read", at.soft ? `${at.hint}\n(and ${at.soft} soft tokens)` : at.hint);
+    part("Reason of the guidance", at.why);
+    items("Sources of the guidance", at.sources);
+    items("Withheld from the compiler", at.withheld, "out");
     part("Memory in the executor's prompt", at.memory);
     part("Thought", at.thought);
     part("Plan", (at.plan || []).join("\n"));

@@ -43,10 +43,15 @@ def test_readme_compiles_a_lifelong_memory(capsys):
     assert guide.soft is not None
     said = capsys.readouterr().out
     assert said.startswith("do: find mug in desk 1\n")
+    assert "(task 0, sensor): " in said
     memory.observe(*PLAYED[0])
     after = names["compiler"].guide(memory)
     assert after.text == "take mug 1 from desk 1"
     assert "searched: desk 1" in after.state.render()
     memory.end_task(won=False)
+    early = LifelongMemory()
+    early.tell("My sister gave me the blue mug.")
+    early.begin_task("task 1", "put a clean mug in fridge.", ROOM)
+    assert "(before any task, user): " in str(names["compiler"].guide(early))
     with pytest.raises(InvalidInputError, match="begin_task"):
         names["compiler"].guide(memory)

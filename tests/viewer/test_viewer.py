@@ -13,7 +13,7 @@ import pytest
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
 from embodied_mem.agents.rollout import rollout
-from embodied_mem.agents.trace import open_trace, traced
+from embodied_mem.agents.trace import open_trace, traced, write_guided
 from embodied_mem.envs import make
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.images import png
@@ -115,6 +115,59 @@ def delivered(tmp_path_factory, unoptimised):
     trace = folder / "compiled.jsonl"
     report = evaluate([*given, "--deliveries", "static", "compiled", "--out", str(folder), "--trace", str(trace)])
     return trace, [json.loads(line) for line in trace.read_text().splitlines()], report
+
+
+@pytest.fixture(scope="module")
+def guided(tmp_path_factory, unoptimised):
+    """(trace, guides) of a task with README's compiler; a document has told something of it."""
+    pytest.importorskip("jax")
+    from embodied_mem.evaluation.command import Models
+
+    compiler, memory, guides = Models("alfworld_judging").compiler(), LifelongMemory(), []
+    room = "You are in a room. Looking quickly around you, you see a cabinet 1, a desk 1, and a fridge 1."
+    seen = "You arrive at desk 1. On the desk 1, you see a mug 1."
+    memory.begin_task("task 1", "put a mug in cabinet.", room)
+    for action, answer in (
+        ("go to desk 1", seen),
+        ("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1."),
+    ):
+        memory.observe(action, answer)
+    memory.observe("move mug 1 to cabinet 1", "You move the mug 1 to the cabinet 1.")
+    memory.end_task(won=True)
+    memory.tell(f"The mug is best. {HOSTILE}", trust="document")
+    memory.begin_task("task 2", "put a mug in fridge.", room)
+    guides.append(compiler.guide(memory, room))
+    memory.observe("go to desk 1", seen)
+    path = tmp_path_factory.mktemp("guided") / "guided.jsonl"
+    with open_trace(path) as file:
+        write_guided(file, "mine", memory, guides, False)
+        write_guided(file, "mine", memory, [*guides, compiler.guide(memory, seen)], True)
+        with pytest.raises(InvalidInputError, match="expected one before each of 1 actions, got 0"):
+            write_guided(file, "mine", memory, [], False)
+    return path, guides
+
+
+def test_guidance_its_sources_and_what_was_withheld_are_in_the_trace(guided):
+    path, [guide] = guided
+    first, second = (json.loads(line) for line in path.read_text().splitlines())
+    assert (first["won"], second["won"]) == (False, True)
+    assert first["steps"] == second["steps"]
+    [step] = first["steps"]
+    assert (step["action"], step["hint"], step["why"]) == ("go to desk 1", "find mug in desk 1", guide.why)
+    assert [one["id"] for one in step["sources"]] == [one.id for one in guide.sources] != []
+    assert [one["reason"] for one in step["withheld"]] == [one.reason for one in guide.withheld] != []
+    assert step["state"].startswith("goal: put a mug in fridge")
+
+
+def test_a_browser_shows_guidance_and_what_was_withheld(guided, tmp_path, browser):
+    path, [guide] = guided
+    assert main([str(path), "--out", str(tmp_path / "guided.html")], output=io.StringIO()) == 0
+    dom = shown(browser, tmp_path / "guided.html")
+    assert f"<pre>{guide.text}\n(and {len(guide.soft)} soft tokens)</pre>" in dom
+    assert f"<h2>Sources of the guidance ({len(guide.sources)})</h2>" in dom
+    assert f"<h2>Withheld from the compiler ({len(guide.withheld)})</h2>" in dom
+    assert guide.withheld[0].reason in dom
+    assert "<title>taken" not in dom
 
 
 def test_what_a_delivery_gave_is_in_the_trace(delivered):
