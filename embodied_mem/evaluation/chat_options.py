@@ -5,20 +5,32 @@ class MyConfig(ChatOptions): ...
 
 model = chat_model(config, "--agents react")      # a server, a recording in front of it, or a recording alone
 report |= usage_of(model)
+memory = other_model(config, "memory_model")      # at the same server, recorded beside it; None where none is named
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.benchmark import option
+from embodied_mem.evaluation.benchmark import check_least, episodes_of, option
+from embodied_mem.evaluation.tables import markdown
 from embodied_mem.language.chat import ChatModel, Prices
+from embodied_mem.language.seats import COUNTS, SEATS
 
 CHAT_AGENT = "chat_planner_critic"
 """Planner, critic and preprocessor are a chat model that is told the world's skills."""
+
+
+OTHER_MODELS = ("memory_model",)
+"""Options that name a model beside the first, and the keys of its cost in a report."""
+
+
+def chat_agents(agents: Iterable[str]) -> dict[str, str]:
+    """Name the chat agents, each with the agent by rules of its parts."""
+    return {CHAT_AGENT if name == "full" else f"chat_{name}": name for name in agents}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +43,11 @@ class ChatOptions:
     prices: tuple[float, ...] = option((), "of a million tokens sent, and received, in any one currency", kind=float)
     max_total_tokens: int | None = option(None, "budget of the chat model; at its end the command ends", kind=int)
     max_cost: float | None = option(None, "budget in the currency of --prices", kind=float)
+    memory_model: str = option(
+        "", "a chat model at --server, or in --record and .memory, that writes the memory of chat agents and answers "
+        "the calls of memory methods; default: rules",
+    )  # fmt: skip
+    parallel: int = option(1, "of chat agents: episodes side by side; each life of an agent is one after the other")
 
 
 def chat_model(config: ChatOptions, asking: str, extra_body: Mapping[str, Any] | None = None) -> ChatModel:
@@ -63,6 +80,29 @@ def chat_model(config: ChatOptions, asking: str, extra_body: Mapping[str, Any] |
     return RecordedChatModel(model, config.record, name=config.model, prices=prices)
 
 
+def other_model(config: ChatOptions, name: str) -> ChatModel | None:
+    """Return the model of the option `name`; None where it is empty.
+
+    It is asked at the same server and recorded beside `--record`.
+    """
+    if not (model := getattr(config, name)):
+        return None
+    own = {field.name: getattr(config, field.name) for field in dataclasses.fields(ChatOptions)}
+    record = f"{config.record}.{name.removesuffix('_model')}" if config.record else ""
+    return chat_model(ChatOptions(**own | {"model": model, "record": record}), f"--{name}")
+
+
+def check_parallel(config: Any) -> None:
+    """Refuse episodes side by side that would mix in a trace.
+
+    Raises:
+        InvalidInputError: also for fewer than one.
+    """
+    check_least(config, parallel=1)
+    if config.parallel > 1 and config.trace:
+        raise InvalidInputError(f"--parallel: expected 1 with --trace, got {config.parallel}; steps would be mixed")
+
+
 def usage_of(model: ChatModel | None) -> dict[str, Any]:
     """Return what a report says of the model: its name and what it was asked; nothing where no agent asks one."""
     return {"chat_model": model.name, "usage": model.meter.to_json()} if model is not None else {}
@@ -84,3 +124,18 @@ def usage_line(report: Mapping[str, Any]) -> str:
     return f"{line}; {use['malformed']} malformed, {use['failed']} failed" + (
         f"; budget {', '.join(limits)}" if limits else ""
     )
+
+
+def seat_table(report: Mapping[str, Any]) -> str:
+    """Tabulate what each seat costs per task; empty without chat agents."""
+    episodes = [one for one in episodes_of(report) if f"{SEATS[0]}_calls" in one.more] if "episodes" in report else []
+    lines = []
+    for agent in dict.fromkeys(one.agent for one in episodes):
+        own = [one for one in episodes if one.agent == agent]
+        for seat in SEATS:
+            means = {count: sum(one.count(f"{seat}_{count}") for one in own) / len(own) for count in COUNTS}
+            if means["calls"] or means["failed"]:
+                cells = [f"{means['calls']:.1f}", f"{means['tokens']:.0f}", f"{means['ms'] / 1000:.1f}"]
+                lines.append([agent, seat, *cells, f"{means['failed']:.1f}"])
+    head = ["agent", "seat", "calls/task", "tokens/task", "seconds/task", "failed/task"]
+    return markdown(head, lines) if lines else ""

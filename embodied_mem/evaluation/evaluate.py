@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import Benchmark
-from embodied_mem.evaluation.chat_options import usage_line
+from embodied_mem.evaluation.chat_options import OTHER_MODELS, seat_table, usage_line
 from embodied_mem.evaluation.command import (
     Models,
     add_json_option,
@@ -43,9 +43,11 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> dic
         return _compare(given, prog)
     benchmark, config, models, options = parse(given, prog)
     report = benchmark.evaluate(config, models=models, result=options.result)
-    for note in filter(None, (report.get("note"), usage_line(report))):
+    costs = [usage_line(part) for part in (report, *(report.get(name, {}) for name in OTHER_MODELS))]
+    for note in filter(None, (report.get("note"), *costs)):
         print(f"\n{note}")
-    print_result(benchmark.table(report), benchmark.line(report), options.json)
+    tables = filter(None, (benchmark.table(report), seat_table(report)))
+    print_result("\n\n".join(tables), benchmark.line(report), options.json)
     return report
 
 

@@ -9,7 +9,11 @@ A life is one robot with one memory; each plays its share of the tasks in order,
 
 from __future__ import annotations
 
+import functools
+import itertools
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,7 @@ from embodied_mem.agents.rollout import Played, rollout
 from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.tables import between, difference, markdown, percent
+from embodied_mem.language.seats import seat_tokens
 from embodied_mem.progress import Progress
 
 Runs = dict[str, list[list[Played]]]
@@ -34,6 +39,7 @@ def play(
     runs: int,
     lives: int,
     lists_actions: bool = False,
+    parallel: int = 1,
 ) -> Runs:
     """Outcomes by agent and run.
 
@@ -45,30 +51,35 @@ def play(
         runs: how often the tasks are played.
         lives: robots that share the tasks, each with its own memory, in lockstep.
         lists_actions: as for `rollout`.
+        parallel: lives that are played side by side in threads, each in envs of its own; 1 plays them in lockstep.
 
     An agent with a method `curriculum` (goals -> numbers) says itself in which order it plays them.
     """
     lives = min(lives, num_tasks)
     played: Runs = {}
     for name in names:
-        agents, world = [make_agent(name) for _ in range(lives)], make_envs(lives)
+        agents = [make_agent(name) for _ in range(lives)]
         order: Sequence[int] = range(num_tasks)
         if curriculum := getattr(agents[0], "curriculum", None):
             _, info = make_envs(num_tasks).reset(options={"task_indices": np.arange(num_tasks)})
             order = curriculum(info["goal"])
         shares = [list(order[life::lives]) for life in range(lives)]
-        with Progress(name, num_tasks * runs, unit="task") as progress:
-            played[name] = [
-                rollout(
-                    world,
-                    agents,
-                    shares,
-                    on_episode=lambda one: progress.update(steps=one.record.steps),
-                    lists_actions=lists_actions,
-                )
-                for _ in range(runs)
-            ]
+        width = 1 if parallel > 1 else lives
+        groups = [slice(first, first + width) for first in range(0, lives, width)]
+        worlds = [make_envs(width) for _ in groups]
+        with Progress(name, num_tasks * runs, unit="task") as progress, ThreadPoolExecutor(parallel) as pool:
+            count = functools.partial(_count, progress, threading.Lock())
+            play_group = functools.partial(rollout, on_episode=count, lists_actions=lists_actions)
+            played[name] = []
+            for _ in range(runs):
+                parts = pool.map(play_group, worlds, [agents[own] for own in groups], [shares[own] for own in groups])
+                played[name].append(sorted(itertools.chain(*parts), key=lambda one: one.task))
     return played
+
+
+def _count(progress: Progress, lock: threading.Lock, one: Played) -> None:
+    with lock:
+        progress.update(steps=one.record.steps)
 
 
 def episodes_of(played: Runs, task_names: Sequence[str]) -> list[EpisodeResult]:
@@ -76,8 +87,8 @@ def episodes_of(played: Runs, task_names: Sequence[str]) -> list[EpisodeResult]:
     return [
         EpisodeResult(
             name, task_names[o.task], o.won, o.progress, o.record.steps, run=run,
-            milliseconds=1000 * (o.record.memory_s + o.record.think_s),
-            more={"replans": o.record.replans, "vetoes": o.record.vetoes},
+            tokens=seat_tokens(o.record.seats), milliseconds=1000 * (o.record.memory_s + o.record.think_s),
+            more={"replans": o.record.replans, "vetoes": o.record.vetoes, **o.record.seats},
         )
         for name, runs in played.items()
         for run, outcomes in enumerate(runs, 1)

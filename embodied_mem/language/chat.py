@@ -258,6 +258,7 @@ class ChatModel(Protocol):
         temperature: float = 0.0,
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
+        seed: int | None = None,
     ) -> ChatReply:
         """Answer `messages`.
 
@@ -270,6 +271,7 @@ class ChatModel(Protocol):
             on_text: called with each piece of the answer as it comes; a model that does not stream calls it once.
                 After the first piece nothing is tried again: what was given cannot be taken back. A model that is only
                 ever called without may leave it out.
+            seed: of what is drawn; None leaves it to the model. One that is only ever called without may leave it out.
 
         Raises:
             ChatError: no answer could be had.

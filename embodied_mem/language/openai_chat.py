@@ -89,12 +89,14 @@ class OpenAIChatModel:
         temperature: float = 0.0,
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
+        seed: int | None = None,
     ) -> ChatReply:
         body = {
             "model": self.name,
             "messages": list(messages),
             "max_tokens": max_tokens,
             "temperature": temperature,
+            "seed": seed,
         }
         since = time.monotonic()
         with self.meter.call(max_tokens):

@@ -90,8 +90,10 @@ class RecordedChatModel:
         temperature: float = 0.0,
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
+        seed: int | None = None,
     ) -> ChatReply:
         settings: Json = {"max_tokens": max_tokens, "temperature": temperature, "response_format": response_format}
+        settings |= {} if seed is None else {"seed": seed}
         try:
             request = {"model": self.name, "messages": without_images(messages), **settings}
             key = hashlib.sha256(_canonical(request)).hexdigest()

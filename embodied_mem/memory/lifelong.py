@@ -113,7 +113,6 @@ LATER = ("notes", "views")
 _EVENT = "lifelong event"
 _MAX_GAP = 1 << 16
 """Tasks in a row whose beginning was set aside, at most."""
-_TIMEOUT_S = 10.0
 _MAX_NODES = 64  # around a conflict
 _MAX_CACHED = 256
 _OF_HABIT = 0.9
@@ -161,6 +160,8 @@ class LifelongMemory:
         relations: Relations = HOUSEHOLD_RELATIONS,
         parallel: bool | None = None,
         perceiver: PerceiverLike | None = None,
+        reviews: Literal["doubtful", "all"] = "doubtful",
+        review_timeout_s: float = 10.0,
         record: Callable[[dict[str, Any]], None] | None = None,
     ):
         """Make empty memories.
@@ -177,6 +178,9 @@ class LifelongMemory:
             relations: those that are declared, see `relations`.
             parallel: whether modules run in threads; None: only with a chat model.
             perceiver: reads the images and the text of each observation, see `agents.robot.perceiver`; None for none.
+            reviews: conflicts of facts that the chat model decides: those whose new fact no rule read or is less sure
+                than the old one, or all.
+            review_timeout_s: how long a verdict is waited for; then rules decide.
             record: gets every event, must call `module.apply` with it, and must see to forgetting; None for that call
                 alone. `open` keeps the events in a folder.
 
@@ -203,6 +207,9 @@ class LifelongMemory:
         self._calls = ParallelCalls(len(MODULES))
         self.store: MemoryStore | None = None
         self._locks = Locks()
+        if reviews not in ("doubtful", "all"):
+            raise InvalidInputError(f"reviews: expected doubtful or all, got {shown(reviews)}")
+        self._reviews, self._review_timeout_s = reviews, review_timeout_s
         self._set_modules(self._make())
         self.review = self._make_review()
         self._reset()
@@ -729,7 +736,7 @@ class LifelongMemory:
         return ConflictReview(
             _RecordedGraph(self),
             ChatResolver(self.writer),
-            timeout_s=_TIMEOUT_S,
+            timeout_s=self._review_timeout_s,
             otherwise=lambda ended: "new" if self.spatial and self.spatial.outweighed(ended) else "old",
         )
 
@@ -737,8 +744,10 @@ class LifelongMemory:
         """Return whether a contradiction of the last event was decided otherwise than by the rules."""
         if self.review is None or self.spatial is None:
             return False
-        doubtful = [ended for ended in self.spatial.doubtful if _is_doubtful(ended, self.spatial)]
-        return bool(doubtful) and self.review(_change(doubtful, self.spatial)) is not None
+        conflicts = self.spatial.conflicts
+        if self._reviews == "doubtful":
+            conflicts = [ended for ended in self.spatial.doubtful if _is_doubtful(ended, self.spatial)]
+        return bool(conflicts) and self.review(_change(conflicts, self.spatial)) is not None
 
     def _correct(self, invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
         """Record corrections of the graph as an event."""

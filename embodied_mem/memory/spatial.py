@@ -347,7 +347,8 @@ class SpatialMemory(RecordMemory):
         self._began = 0
         self._episode: int | None = None  # the running one; None if it is not known
         self._changes: list[tuple[str, Sequence[int]]] = []  # by the last event: what was done, and with which facts
-        self.doubtful: list[Ended] = []  # by the last event: what ended by a fact that no rule read
+        self.conflicts: list[Ended] = []  # by the last event: what ended by another fact
+        self.doubtful: list[Ended] = []  # of these: by a fact that no rule read
         self._asked: tuple[str, Sequence[tuple[str, str]]] = ("", ())  # the last query and its phrases
         self._rooms: set[str] = set()  # places that share their things with each other and with ""
 
@@ -613,7 +614,7 @@ class SpatialMemory(RecordMemory):
         if time < self.time:
             raise InvalidInputError(f"{EVENT}: expected a time from {self.time} on, got {time}")
         self.time, self._episode = time, event["episode"]
-        self._changes, self.doubtful = [], []
+        self._changes, self.conflicts, self.doubtful = [], [], []
         if op == "correct":
             applied = self._index.correct(event["invalidate"], event["add"])
             self._changes = [("end", [fact for fact, _ in event["invalidate"]]), ("add", applied.facts)]
@@ -691,7 +692,8 @@ class SpatialMemory(RecordMemory):
                     del self._evidence[doubt]
             if trust != "sensor" or self._trust:
                 self._note_trust(change, trust)
-            if change.ended and (by_rules := event.get("read")) is not None and not quoted:
+            self.conflicts += [] if quoted else change.ended
+            if self.conflicts and (by_rules := event.get("read")) is not None:
                 sources = dict(zip(change.facts, (i for i, f in enumerate(event["facts"]) if not f[1].startswith(NOT))))
                 self.doubtful = [ended for ended in change.ended if sources[ended.by] >= by_rules]
         if not quoted:

@@ -180,6 +180,7 @@ class FlaxChatModel:
         temperature: float = 0.0,
         response_format: Json | None = None,
         on_text: Callable[[str], None] | None = None,
+        seed: int | None = None,
     ) -> ChatReply:
         """Complete like `ChatModel`; words ask for `response_format`, and nothing forces the model to comply.
 
@@ -196,13 +197,13 @@ class FlaxChatModel:
             more = [*said, {"type": "text", "text": f"\n\n{told}"}] if isinstance(said, list) else f"{said}\n\n{told}"
             asked[-1] = {**asked[-1], "content": more}
         with self.meter.call(max_tokens), self._lock:
-            reply = self._answer(asked, max_tokens, temperature)
+            reply = self._answer(asked, max_tokens, temperature, seed)
             self.meter.count(reply.usage)
         if on_text is not None and reply.text:
             on_text(reply.text)
         return reply
 
-    def _answer(self, messages: Sequence[Message], max_tokens: int, temperature: float) -> ChatReply:
+    def _answer(self, messages: Sequence[Message], max_tokens: int, temperature: float, seed: int | None) -> ChatReply:
         ids, pictures = self._written(messages)
         new = 1 << (max_tokens - 1).bit_length()  # few programs: answers are compiled for powers of two
         room = self._decoder.config.max_length
@@ -214,8 +215,8 @@ class FlaxChatModel:
             )
         tokens, mask = pad_prompts([ids], buckets=buckets, pad_token=self._eos[0])
         settings = SamplingSettings(temperature=temperature, eos_tokens=self._eos, pad_token=self._eos[0])
-        key = jax.random.fold_in(jax.random.key(self._seed), self._calls)
-        self._calls += 1
+        key = jax.random.fold_in(jax.random.key(self._seed), self._calls) if seed is None else jax.random.key(seed)
+        self._calls += seed is None
         start = time.monotonic()
         inputs = self._inputs(tokens, mask, pictures)
         result = generate(self._decoder, key[None], settings, max_new_tokens=new, **inputs)

@@ -12,9 +12,11 @@ An agent that is told by the episode's end that the goal holds can try one readi
     --revisit 15                                                         # in homes that are lived in
     --repeat 3 --max_steps 15 --agents full reflexion voyager cradle     # tasks again, memory kept
     --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
+    --agents chat_planner_critic chat_no_spatial --memory_model NAME --parallel 8 --server ...
 
 `chat_planner_critic` asks a chat model, which is told the world's skills and all names in its list of actions. It
-starts from the memory of the agent by rules, since a model would be asked thousands of times for one of its own.
+starts from the memory of the agent by rules, since a model would be asked thousands of times for one of its own; with
+--memory_model, a model writes what it remembers from then on. `chat_no_critic` and so on lack a part.
 
 Deliveries are played by models that read ALFWorld's texts (`delivery`), with three seeds at temperature 0.5,
 since greedy play repeats refused commands. A task's outcome is its mean over the seeds, and intervals count tasks.
@@ -28,6 +30,7 @@ import itertools
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -50,7 +53,14 @@ from embodied_mem.evaluation.benchmark import (
     option,
     trace_option,
 )
-from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
+from embodied_mem.evaluation.chat_options import (
+    ChatOptions,
+    chat_agents,
+    chat_model,
+    check_parallel,
+    other_model,
+    usage_of,
+)
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.controls import ControlOptions, Setting, is_bank_read, settings_of, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row
@@ -58,6 +68,7 @@ from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import difference, markdown, rate
 from embodied_mem.language.chat import ChatModel
+from embodied_mem.language.seats import Seats, seat_tokens
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.progress import Progress
@@ -102,7 +113,11 @@ LABELS = {
 """The agents in tables."""
 
 
-_CONFIGS = {**AGENTS, CHAT_AGENT: ABLATIONS["full"]}
+CHAT_AGENTS = chat_agents((*ABLATIONS, "no_memory"))
+"""Agents that ask a chat model -> the agent by rules with the same parts."""
+
+
+_CONFIGS = {**AGENTS, **{name: AGENTS[parts] for name, parts in CHAT_AGENTS.items()}}
 
 
 NOTE = (
@@ -134,14 +149,15 @@ class PlannerConfig(ControlOptions, ChatOptions):
     max_steps: int = option(15, "of an episode, with --repeat")
 
     def __post_init__(self) -> None:
+        check_parallel(self)
         check_least(self, training_tasks=0, num_tasks=0, revisit=0, repeat=0, max_steps=1)
         if not self.agents and (self.repeat or not self.deliveries):
             raise InvalidInputError("--agents: expected at least one, or --deliveries without --repeat, got none")
         theirs = [name for name in self.agents if name not in _CONFIGS]
         if theirs and not self.repeat:
             raise InvalidInputError(f"--agents {theirs[0]}: expected --repeat >= 1, got {self.repeat}")
-        if self.repeat and (self.deliveries or self.revisit or CHAT_AGENT in self.agents):
-            raise InvalidInputError(f"--repeat: expected no --deliveries, --revisit or {CHAT_AGENT} beside it")
+        if self.repeat and (self.deliveries or self.revisit):
+            raise InvalidInputError("--repeat: expected no --deliveries or --revisit beside it")
 
     @property
     def settings(self) -> dict[str, Setting]:
@@ -205,11 +221,15 @@ class PlannerBenchmark:
         return {"world": self.world, "subsets": rows}
 
     def agent(
-        self, config: PlannerCriticConfig, memory: LifelongMemory | None, model: ChatModel | None = None
+        self, config: PlannerCriticConfig, memory: LifelongMemory | None, seats: Seats | None = None
     ) -> PlannerCriticAgent:
-        """Return a new agent; with `memory`, one that goes on with it; with `model`, one that asks it."""
-        parts = chat_parts(model, load(self.world, "skills")(config)) if model is not None else {}
-        return PlannerCriticAgent.for_world(self.world, config, memory, **parts)
+        """Make an agent that goes on with `memory` and asks models at `seats`."""
+        parts = chat_parts(seats, load(self.world, "skills")(config)) if seats is not None else {}
+        is_written = seats is not None and seats.memory is not None
+        agent = PlannerCriticAgent.for_world(self.world, config, None if is_written else memory, **parts)
+        if is_written and memory is not None:
+            agent.memory.restore(memory.state())
+        return agent
 
 
 def evaluate_subsets(
@@ -220,18 +240,43 @@ def evaluate_subsets(
     result: pathlib.Path | None,
 ) -> dict[str, Any]:
     """Return the report's parts for independent tasks; what is finished is kept beside `result` until the end."""
-    shown = ("world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model")
+    shown = (
+        "world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model",
+        "memory_model",
+    )  # fmt: skip
     belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
     with kept_beside(result, "tasks", belongs_to, EpisodeResult) as finished, open_trace(config.trace) as trace:
-        model = chat_model(config, f"--agents {CHAT_AGENT}") if CHAT_AGENT in config.agents else None
-        played = play_all(benchmark, config, models, finished, model, trace)
-        report = {"subsets": rows_of(played), **usage_of(model)} | episodes_data(
+        chats = Chats.of(config)
+        played = play_all(benchmark, config, models, finished, chats, trace)
+        report = {"subsets": rows_of(played), **chats.usage()} | episodes_data(
             benchmark.world, played, training_tasks=config.training_tasks,
             temperature=config.temperature if config.deliveries else None,
         )  # fmt: skip
         if result:
             write_result(result, dict(facts) | report)
     return report
+
+
+@dataclasses.dataclass(frozen=True)
+class Chats:
+    """The models that chat agents ask; None where no agent does."""
+
+    model: ChatModel | None = None
+    memory: ChatModel | None = None
+
+    @classmethod
+    def of(cls, config: PlannerConfig) -> Chats:
+        """Return those that the options name."""
+        asks = next((name for name in config.agents if name in CHAT_AGENTS), None)
+        return cls(chat_model(config, f"--agents {asks}"), other_model(config, "memory_model")) if asks else cls()
+
+    def seats(self, name: str) -> Seats | None:
+        """Make seats for a chat agent of this name; None for others."""
+        return Seats(self.model, name, self.memory) if self.model is not None and name in CHAT_AGENTS else None
+
+    def usage(self) -> dict[str, Any]:
+        """Return what a report says of them."""
+        return usage_of(self.model) | ({"memory_model": usage_of(self.memory)} if self.memory else {})
 
 
 def scored_tasks(benchmark: PlannerBenchmark, subset: str) -> list[Any]:
@@ -260,21 +305,21 @@ def play(
     config: PlannerCriticConfig,
     memory: LifelongMemory | None,
     tasks: Sequence[Any],
-    model: ChatModel | None = None,
+    chats: Chats = Chats(),
     *,
     trace: TextIO | None = None,
     name: str = "",
     **options: Any,
 ) -> list[Played]:
-    """Outcomes of the tasks, each played by an agent that starts with its own fork of `memory`, and may ask `model`.
+    """Play each task by an agent with its own fork of `memory`.
 
-    It is written to `trace` under its `name`. `options` are the env's.
+    It asks `chats` if it is a chat agent, and is written to `trace` under its `name`. `options` are the env's.
     """
     world = envs.make(benchmark.world, tasks=list(tasks), num_envs=1, **options)
     outcomes = []
     for index in range(len(tasks)):
-        agent = benchmark.agent(config, memory.fork() if memory is not None else None, model)
-        lists_actions = benchmark.lists_actions or model is not None
+        agent = benchmark.agent(config, memory.fork() if memory is not None else None, chats.seats(name))
+        lists_actions = benchmark.lists_actions or name in CHAT_AGENTS
         outcomes += rollout(world, [traced(agent, trace, name)], [[index]], lists_actions=lists_actions)
     return outcomes
 
@@ -284,10 +329,10 @@ def play_all(
     config: PlannerConfig,
     models: Models,
     finished: Finished[EpisodeResult],
-    model: ChatModel | None = None,
+    chats: Chats = Chats(),
     trace: TextIO | None = None,
 ) -> list[EpisodeResult]:
-    """Every episode, in order of subsets, deliveries and agents, tasks, seeds; `model` is asked by the chat agent.
+    """Play every episode, in order of subsets, deliveries and agents, tasks, seeds.
 
     Episodes are written to `trace`.
     """
@@ -308,7 +353,7 @@ def play_all(
         left = [(subset, task) for subset, tasks in subsets.items() for task in tasks if is_left(name, subset, task)]
         if not left:
             continue
-        agent, asked = _CONFIGS[name], [model] if name == CHAT_AGENT and model is not None else []
+        agent, parallel = _CONFIGS[name], config.parallel if name in CHAT_AGENTS else 1
         options: dict[str, Any] = {"ends_when_won": False} if name in UNTOLD else {}
         key = agent.modules, agent.retries
         if key not in memories:  # what is remembered does not depend on who criticises later
@@ -316,12 +361,12 @@ def play_all(
                 memories[key] = remember(
                     benchmark, dataclasses.replace(agent, critic=True), training, progress_of(progress)
                 )
-        with Progress(name, len(left), unit="task") as progress:
-            for subset, task in left:
-                before = _tokens(model)
-                [outcome] = play(benchmark, agent, memories[key], [task], *asked, trace=trace, name=name, **options)
-                row = result_of(name, subset, task.name, outcome, _tokens(model) - before)
-                finished.add(name, f"{subset}/0", task.name, row)
+        play_one = functools.partial(
+            play, benchmark, agent, memories[key], chats=chats, trace=trace, name=name, **options
+        )
+        with Progress(name, len(left), unit="task") as progress, ThreadPoolExecutor(parallel) as pool:
+            for (subset, task), [outcome] in zip(left, pool.map(play_one, ([task] for _, task in left))):
+                finished.add(name, f"{subset}/0", task.name, result_of(name, subset, task.name, outcome))
                 progress.update(won=outcome.won)
     return [
         finished.rows[name, f"{subset}/{seed}", task.name]
@@ -332,16 +377,13 @@ def play_all(
     ]
 
 
-def _tokens(model: ChatModel | None) -> int:
-    return 0 if model is None else model.meter.prompt_tokens + model.meter.completion_tokens
-
-
-def result_of(name: str, subset: str, task: str, outcome: Played, tokens: int = 0) -> EpisodeResult:
+def result_of(name: str, subset: str, task: str, outcome: Played) -> EpisodeResult:
     """Make the result of an agent's episode."""
     record = outcome.record
     return EpisodeResult(
-        name, task, outcome.won, outcome.progress, record.steps, subset=subset, tokens=tokens,
-        milliseconds=1000 * (record.memory_s + record.think_s), more={"plans": record.plans, "vetoes": record.vetoes},
+        name, task, outcome.won, outcome.progress, record.steps, subset=subset, tokens=seat_tokens(record.seats),
+        milliseconds=1000 * (record.memory_s + record.think_s),
+        more={"plans": record.plans, "vetoes": record.vetoes, **record.seats},
     )  # fmt: skip
 
 
@@ -658,6 +700,7 @@ def play_repeated(
     tasks: Sequence[Any],
     max_steps: int,
     runs: int,
+    chats: Chats = Chats(),
 ) -> task_sequence.Runs:
     """Outcomes by row and run; rows of agents of other papers say that rules act.
 
@@ -667,11 +710,12 @@ def play_repeated(
         tasks: that are played.
         max_steps: of an episode.
         runs: how often.
+        chats: models of chat agents.
     """
 
     def ours(name: str) -> Any:
         memory = memories[name]
-        return benchmark.agent(AGENTS[name], memory.fork() if memory else None)
+        return benchmark.agent(_CONFIGS[name], memory.fork() if memory else None, chats.seats(name))
 
     def native(count: int) -> Any:
         world = envs.make(benchmark.world, tasks=list(tasks), num_envs=count, max_steps=max_steps)
@@ -683,8 +727,9 @@ def play_repeated(
     settings: dict[str, Any] = {"num_tasks": len(tasks), "runs": runs, "lives": 1}
     played: task_sequence.Runs = {}
     for name in memories:
-        if name in AGENTS:
-            played |= task_sequence.play([name], native, ours, lists_actions=benchmark.lists_actions, **settings)
+        if name in _CONFIGS:
+            lists_actions = benchmark.lists_actions or name in CHAT_AGENTS
+            played |= task_sequence.play([name], native, ours, lists_actions=lists_actions, **settings)
             continue
 
         def by_rules(row: str, name: str = name) -> Any:
@@ -705,14 +750,17 @@ def evaluate_repeated(benchmark: PlannerBenchmark, config: PlannerConfig, *_: An
     """Return the report's parts for `config.repeat`."""
     trials, episodes = {}, []
     training = benchmark.training()[: config.training_tasks or None]
-    memories = {name: remember(benchmark, AGENTS[name], training) if name in AGENTS else None for name in config.agents}
+    memories = {
+        name: remember(benchmark, _CONFIGS[name], training) if name in _CONFIGS else None for name in config.agents
+    }
+    chats = Chats.of(config)
     for subset in config.subsets or benchmark.subsets:
         tasks = scored_tasks(benchmark, subset)[: config.num_tasks or None]
-        played = play_repeated(benchmark, memories, tasks, config.max_steps, config.repeat)
+        played = play_repeated(benchmark, memories, tasks, config.max_steps, config.repeat, chats)
         trials[subset] = task_sequence.rows_of(played)
         names = [task.name for task in tasks]
         episodes += [dataclasses.replace(one, subset=subset) for one in task_sequence.episodes_of(played, names)]
-    return {"repeated_trials": trials} | episodes_data(
+    return {"repeated_trials": trials, **chats.usage()} | episodes_data(
         benchmark.world, episodes, max_steps=config.max_steps, repeat=config.repeat, training_tasks=len(training)
     )
 

@@ -21,7 +21,7 @@ def _local(monkeypatch):
 
 
 def acting(body):
-    """Takes the first skill with any name that it was told, or answers in a word."""
+    """Takes the first skill with the first names that it was told, or answers in a word."""
     asked = body["messages"][-1]["content"]
     if "response_format" not in body:
         return reply("Thought: nothing is left.\nDone[]" if "Done[]" in str(body["messages"]) else "a mug", 200, 5)
@@ -29,13 +29,34 @@ def acting(body):
     if schema["name"] == "verdict":
         return reply(json.dumps({"ok": True, "reason": ""}), 300, 9)
     first = schema["schema"]["properties"]["steps"]["items"]["anyOf"][0]["properties"]
-    names = asked.partition("Names: ")[2].split(", ") if "Names: " in asked else ["desk 1"]
-    step = {key: names[0] for key in first if key not in ("skill", "why")}
-    return reply(json.dumps({"steps": [{"skill": first["skill"]["enum"][0], **step, "why": "x"}] * 2}), 400, 30)
+    names = asked.partition("Names: ")[2].split(", ") if "Names: " in asked else ["desk 1", "shelf 1"]
+    arguments = [key for key in first if key not in ("skill", "why")]
+    steps = [{"skill": first["skill"]["enum"][0], **dict.fromkeys(arguments, name), "why": "x"} for name in names[:2]]
+    return reply(json.dumps({"steps": steps}), 400, 30)
+
+
+WRITTEN = {"summary": "the robot looked", "lessons": ["Desks are clean."], "same": None, "delete": [], "changes": []}
+
+
+def writing(body):
+    """Answers a planner, and writes what a memory asks for; a conflict ends the old fact."""
+    system, asked = (message["content"] for message in body["messages"][-2:])
+    if "Two facts of each conflict" in system:
+        return reply(json.dumps({"ends": ["old"] * asked.count("; rule: ")}), 70, 7)
+    if "list the facts it states" in system:
+        return reply("[]", 50, 1)
+    wanted = body.get("response_format", {}).get("json_schema", {"name": "", "schema": {}})
+    if wanted["name"] == "answer":
+        return reply(json.dumps({name: WRITTEN[name] for name in wanted["schema"]["properties"]}), 60, 6)
+    return acting(body)
 
 
 def played(report):
-    return [dataclasses.replace(episode, milliseconds=0) for episode in episodes_of(report)]
+    """The episodes without their times."""
+    return [
+        dataclasses.replace(one, milliseconds=0, more={k: v for k, v in one.more.items() if not k.endswith("_ms")})
+        for one in episodes_of(report)
+    ]
 
 
 def score(arguments, path, capsys):
@@ -86,6 +107,60 @@ def test_memento(memento_data, monkeypatch, tmp_path, capsys):
     assert "retrieval" not in report
 
 
+def score_written(arguments, path):
+    """The report where a model writes the memory, after the recordings gave the same in one thread."""
+    server = Server(writing)
+    record = ["--model", "tiny", "--memory_model", "small", "--record", str(path / "calls.jsonl")]
+    try:
+        report = main([*arguments, *record, "--server", server.url, "--parallel", "3"])
+    finally:
+        server.close()
+    assert played(main([*arguments, *record])) == played(report)
+    use = [report["usage"], report["memory_model"]["usage"]]
+    assert [sum(body["model"] == name for _, _, body in server.requests) for name in ("tiny", "small")] == [
+        one["calls"] for one in use
+    ]
+    tokens = sum(one["prompt_tokens"] + one["completion_tokens"] for one in use)
+    assert sum(episode.tokens for episode in episodes_of(report)) == tokens
+    return report, [body for _, _, body in server.requests]
+
+
+def test_a_model_writes_the_memory_of_lives_side_by_side(tmp_path, capsys):
+    agents = ["chat_planner_critic", "chat_no_long_term", "chat_no_spatial"]
+    few = ["--tasks", "generated", "--num_tasks", "4", "--max_steps", "4", "--lives", "2"]
+    report, requests = score_written(["--agents", *agents, *few], tmp_path)
+    systems = "\n".join(body["messages"][0]["content"] for body in requests)
+    for part in ("Summarise these steps", "List what is worth knowing", "Two facts of each conflict"):
+        assert part in systems
+    rows = {(one.agent, one.task, one.run): one.more for one in episodes_of(report)}
+    assert len(rows) == 3 * 4 * 2
+    assert all(more["memory_calls"] > 0 for (agent, *_), more in rows.items() if agent != "chat_no_long_term")
+    lessons = {agent: sum(more["memory_calls"] for (one, *_), more in rows.items() if one == agent) for agent in agents}
+    assert lessons["chat_planner_critic"] > max(lessons["chat_no_long_term"], lessons["chat_no_spatial"])
+    means = [more["memory_calls"] for (agent, *_), more in rows.items() if agent == "chat_planner_critic"]
+    assert f"| chat_planner_critic | memory | {sum(means) / len(means):.1f} |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [[], ["--repeat", "2", "--max_steps", "3"]])
+def test_a_model_writes_the_memory_of_a_world_with_other_words(more, eb_alfred_data, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(eb_alfred_data.parent))
+    few = ["--subsets", "base", "--training_tasks", "2", "--num_tasks", "2", *more]
+    arguments = ["--config=eb_alfred", "--agents", "chat_planner_critic", "chat_no_memory", *few]
+    _, requests = score_written(arguments, tmp_path)
+    assert len({body["seed"] for body in requests}) == 4  # of two agents on two tasks
+    assert "| chat_no_memory | planner |" in capsys.readouterr().out
+
+
+def test_a_budget_of_the_memory_ends_the_command(tmp_path):
+    server = Server(writing)
+    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--server", server.url, "--model", "tiny"]
+    try:
+        with pytest.raises(ChatError, match="the budget of 3000 tokens is used up"):
+            main(["--agents", "chat_planner_critic", *few, "--memory_model", "small", "--max_total_tokens", "3000"])
+    finally:
+        server.close()
+
+
 def test_a_budget_ends_the_command(tmp_path):
     server = Server(acting)
     few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--server", server.url, "--model", "tiny"]
@@ -108,9 +183,11 @@ def test_what_is_missing_is_said():
 
 
 def test_a_real_model_plays_and_is_replayed(chat_server, tmp_path):
-    """SmolLM2 by llama.cpp, whatever it scores."""
+    """SmolLM2 by llama.cpp, whatever it scores; it also writes the memory."""
     few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "1", "--repeat", "1", "--model", "smollm2"]
     record = ["--agents", "chat_planner_critic", *few, "--record", str(tmp_path / "calls.jsonl")]
+    record += ["--memory_model", "smollm2"]
     report = main([*record, "--server", f"{chat_server}/v1"])
     assert report["usage"]["calls"] >= 3
+    assert report["memory_model"]["usage"]["calls"] >= 1
     assert played(main(record)) == played(report)

@@ -31,11 +31,14 @@ from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep
 from embodied_mem.agents.planner_critic.rules import RulePreprocessor, TextRules
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import Picture
+from embodied_mem.language.seats import Seats
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.recollection import Recollection
 from embodied_mem.registry import load
 
 MAX_SUMMARIES = 32
+REVIEW_TIMEOUT_S = 600.0
+"""For a verdict on a conflict: what a slow model says counts, so that a recording gives the same again."""
 FIRST_VIEW = "observe"
 """Action under which memory keeps what is seen before the first command, where a perceiver looks at it."""
 
@@ -99,6 +102,7 @@ class TaskRecord:
         think_s: time spent in planner, critic and preprocessor beyond that.
         actions: the commands.
         objections: the critic's words, by step number.
+        seats: what the seats at a chat model were asked, see `language.seats`; empty without one.
     """
 
     steps: int = 0
@@ -109,6 +113,7 @@ class TaskRecord:
     think_s: float = 0.0
     actions: list[str] = dataclasses.field(default_factory=list)
     objections: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    seats: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def replans(self) -> int:
@@ -127,6 +132,8 @@ class PlannerCriticAgent(Agent):
         preprocessor: None for the one by rules.
         threads: whether summary and query are made side by side, as in the paper; None: only with a preprocessor of the
             caller's, which may wait for a model.
+        seats: of its parts at a chat model, whose calls are counted; the memory's seat writes the memories that the
+            agent makes, and reviews every conflict in them.
     """
 
     def __init__(
@@ -139,9 +146,10 @@ class PlannerCriticAgent(Agent):
         rules: WorldRules | None = None,
         preprocessor: Preprocessor | None = None,
         threads: bool | None = None,
+        seats: Seats | None = None,
     ):
-        self.config = config or PlannerCriticConfig()
-        self.memory = memory if memory is not None else LifelongMemory(modules=self.config.modules)
+        self.config, self._seats = config or PlannerCriticConfig(), seats
+        self.memory = memory if memory is not None else self._new_memory()
         self._fresh = memory is None
         self._planner, self._critic = planner, critic
         self._rules: WorldRules = rules or TextRules()
@@ -160,6 +168,10 @@ class PlannerCriticAgent(Agent):
         """Return the agent for a world, by its rules: `parts` replace what the world's card names as its agent."""
         config = config or PlannerCriticConfig()
         return cls(config, memory, **{**load(world, "agent")(config), **parts})
+
+    def _new_memory(self) -> LifelongMemory:
+        chat = self._seats.memory if self._seats is not None else None
+        return LifelongMemory(modules=self.config.modules, chat=chat, reviews="all", review_timeout_s=REVIEW_TIMEOUT_S)
 
     @property
     def believed(self) -> tuple[str, str]:
@@ -186,8 +198,11 @@ class PlannerCriticAgent(Agent):
             images: what the cameras show.
         """
         if not self.config.long_term and self._fresh:
-            self.memory = LifelongMemory(modules=self.config.modules)
+            self.memory.close()
+            self.memory = self._new_memory()
         self.record = TaskRecord()
+        if self._seats is not None:
+            self._seats.begin(task_id)
         start = time.perf_counter()
         self._working = self._rules.begin(self.memory, task_id, goal, observation, commands)
         self._working.images, self._commands = images, commands
@@ -223,6 +238,8 @@ class PlannerCriticAgent(Agent):
         start = time.perf_counter()
         self.memory.end_task(won)
         self.record.memory_s += time.perf_counter() - start
+        if self._seats is not None:
+            self.record.seats = self._seats.counts()
 
     def explained(self) -> dict[str, Any]:
         objections = self.record.objections

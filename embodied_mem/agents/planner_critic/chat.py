@@ -24,6 +24,7 @@ from embodied_mem.language.chat import ChatError, ChatModel
 from embodied_mem.language.images import Picture, content
 from embodied_mem.language.json_answers import complete_json, without_thoughts
 from embodied_mem.language.prompt_files import prompt
+from embodied_mem.language.seats import Seats
 from embodied_mem.memory.recollection import Recollection
 from embodied_mem.memory.trust import WARNING
 
@@ -226,7 +227,9 @@ class ChatPreprocessor(_Asking):
         return " ".join(without_thoughts(text).split())
 
 
-def chat_parts(model: ChatModel, skills: Sequence[Skill], *, max_steps: int = 8) -> dict[str, Any]:
+def chat_parts(model: ChatModel | Seats, skills: Sequence[Skill], *, max_steps: int = 8) -> dict[str, Any]:
     """New planner, critic and preprocessor of one model, as keyword arguments of `PlannerCriticAgent`."""
-    planner = ChatPlanner(model, skills, max_steps=max_steps)
-    return {"planner": planner, "critic": ChatCritic(model), "preprocessor": ChatPreprocessor(model)}
+    seats = model if isinstance(model, Seats) else Seats(model)
+    planner = ChatPlanner(seats["planner"], skills, max_steps=max_steps)
+    critic, preprocessor = ChatCritic(seats["critic"]), ChatPreprocessor(seats["preprocessor"])
+    return {"planner": planner, "critic": critic, "preprocessor": preprocessor, "seats": seats}

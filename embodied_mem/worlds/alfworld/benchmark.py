@@ -4,6 +4,7 @@
     --deliveries none compiled --num_tasks 50
     --agents full no_critic --num_tasks 50 --max_steps 30        # tasks are played twice without clearing memory
     --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
+    --agents chat_planner_critic chat_no_spatial --memory_model NAME --lives 8 --parallel 8 --server ...
 
 Deliveries: each gets the same executor, memory bank, tasks and seeds. The bank holds the successes of the teacher on
 the training games of the weights; it is played anew (seconds) or read from --bank_file. Controls are --bank, --soft and
@@ -18,7 +19,8 @@ without --server replays the recording:
     --deliveries none static compiled_text --guidance place command --server URL --model NAME --record calls.jsonl
 
 With --memory_model, a model behind the same server answers what memory methods ask when they observe and recall
-(mem0_1, a_mem, ...); their rows have the methods' names alone then. Without it rules answer.
+(mem0_1, a_mem, ...); their rows have the methods' names alone then. Without it rules answer. It also writes the memory
+of `chat_planner_critic`.
 
 `memgen` needs a weaver beside the weights: `python experiments/memgen.py --weights RUN/weights` trains it.
 
@@ -61,12 +63,20 @@ from embodied_mem.agents.trace import open_trace, traced, write_delivered
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, episodes_data, option, trace_option
-from embodied_mem.evaluation.chat_options import CHAT_AGENT, ChatOptions, chat_model, usage_of
+from embodied_mem.evaluation.chat_options import (
+    ChatOptions,
+    chat_agents,
+    chat_model,
+    check_parallel,
+    other_model,
+    usage_of,
+)
 from embodied_mem.evaluation.command import Models, output_folder
 from embodied_mem.evaluation.controls import DECODING, ControlOptions, is_bank_read, settings_of
 from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.language.chat import ChatModel
+from embodied_mem.language.seats import Seats
 from embodied_mem.memory import MemoryBank
 
 from .agent.skills import skills_of
@@ -86,6 +96,8 @@ TRAINED_ON = ("alfworld", "all")
 MAX_STEPS = 50
 ASKING = {"memharness", "reflexion", "verl_agent"}
 """Agents of other papers that act by a chat model where there is one."""
+CHAT_AGENTS = chat_agents(ABLATIONS)
+"""Agents that ask a chat model -> the agent by rules with the same parts."""
 MAX_REQUESTS = 8
 """At a time, to a server; likewise episodes side by side of a published model in this process."""
 MAX_ACTION_TOKENS = 24
@@ -100,7 +112,7 @@ class AlfworldConfig(ControlOptions, ChatOptions):
 
     agents: tuple[str, ...] = option(
         (), "planner-critic agents, and those of other papers; default: deliveries",
-        choices=lambda: (*ABLATIONS, CHAT_AGENT, *registry.names("agents")),
+        choices=lambda: (*ABLATIONS, *CHAT_AGENTS, *registry.names("agents")),
     )  # fmt: skip
     tasks: str = option("", "a split, a folder of game files, or `generated`; default: the weights' own or valid_seen")
     num_tasks: int = option(0, "so many games, for agents drawn by --seed; 0 takes all (100 if generated)")
@@ -143,9 +155,6 @@ class AlfworldConfig(ControlOptions, ChatOptions):
     )
     reply_tokens: int = option(512, "of --format think_action: longest reply, thoughts included")
     full_turns: int = option(0, "latest turns whose answers the executor reads; default: the weights' own")
-    memory_model: str = option(
-        "", "a chat model at --server, or in --record and .memory, that answers memory methods' calls; default: rules"
-    )
     sees: bool = option(False, "the model at --server is shown the pictures that the weights' world draws")
     out: pathlib.Path | None = option(
         None,
@@ -161,6 +170,7 @@ class AlfworldConfig(ControlOptions, ChatOptions):
     def __post_init__(self) -> None:
         check_least(self, repeat=1, lives=1, max_steps=0, num_tasks=0, batch_size=0, full_turns=0, history=0,
                     reply_tokens=1)  # fmt: skip
+        check_parallel(self)
         if self.agents and self.deliveries:
             raise InvalidInputError("--deliveries: expected none beside --agents; score them by a command of their own")
         if self.spread and (self.agents or not self.num_tasks or self.tasks == "generated"):
@@ -276,7 +286,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     temperature = ev.temperature if config.temperature is None else config.temperature
     thinks = config.format == "think_action"
     chat = chat_model(config, "--deliveries with --model", {} if thinks else {"stop": ["\n"]}) if config.model else None
-    memory = memory_model(config) if config.memory_model else None
+    memory = other_model(config, "memory_model")
     acting: Acts | None = None
     scheme = think_action(config) if thinks else None
     if chat and thinks:
@@ -338,12 +348,6 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     return report
 
 
-def memory_model(config: AlfworldConfig) -> ChatModel:
-    """Return who answers the calls of memory methods; recorded beside what the executor is asked."""
-    record = f"{config.record}.memory" if config.record else ""
-    return chat_model(dataclasses.replace(config, model=config.memory_model, record=record), "--memory_model")
-
-
 def served_executor(chat: ChatModel, grammar: str, temperature: float, max_parallel: int, sees: bool) -> Acts:
     """Return an executor that is told what ALFWorld's commands are."""
     from embodied_mem.compiler.served_executor import ServedExecutor
@@ -397,8 +401,8 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
     started = time.perf_counter()
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
-    asks = CHAT_AGENT in config.agents or (config.model and ASKING & set(config.agents))
-    model = chat_model(config, f"--agents {CHAT_AGENT}") if asks else None
+    asks = next((name for name in config.agents if name in CHAT_AGENTS or (config.model and name in ASKING)), None)
+    model, memory = chat_model(config, f"--agents {asks}") if asks else None, other_model(config, "memory_model")
 
     def make_envs(lives: int) -> Any:
         return envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)
@@ -406,15 +410,16 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
     def make_agent(name: str) -> Agent:
         if name in registry.names("agents"):
             return baseline_agent(name, config.grammar, model)
-        settings = dataclasses.replace(ABLATIONS["full" if name == CHAT_AGENT else name], grammar=config.grammar)
-        parts = chat_parts(model, skills_of(settings)) if model is not None and name == CHAT_AGENT else {}
+        settings = dataclasses.replace(ABLATIONS[CHAT_AGENTS.get(name, name)], grammar=config.grammar)
+        seats = Seats(model, name, memory) if model is not None and name in CHAT_AGENTS else None
+        parts = chat_parts(seats, skills_of(settings)) if seats is not None else {}
         return PlannerCriticAgent.for_world("alfworld", settings, **parts)
 
     rows = {row_of(name, model): name for name in config.agents}
     with open_trace(config.trace) as trace:
         played = task_sequence.play(
             [*rows], make_envs, lambda row: traced(make_agent(rows[row]), trace, row),
-            num_tasks=len(games), runs=config.repeat, lives=config.lives,
+            num_tasks=len(games), runs=config.repeat, lives=config.lives, parallel=config.parallel,
         )  # fmt: skip
     world = make_envs(1)
     episodes = task_sequence.episodes_of(played, [world.task_id(index) for index in range(len(games))])
@@ -430,6 +435,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
             seconds=round(time.perf_counter() - started, 1),
         ),
         **usage_of(model),
+        **({"memory_model": usage_of(memory)} if memory else {}),
         **episodes_data("alfworld", episodes, protocol="agents", **settings),
     }  # fmt: skip
     if result:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import ChatWriter, KnowledgeGraph, Triple
+from embodied_mem.memory import ChatWriter, KnowledgeGraph, LifelongMemory, Triple
 from embodied_mem.memory.conflicts import ChatResolver, Conflict, ConflictReview
 from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
@@ -151,3 +151,23 @@ def test_a_chat_model_is_asked_in_words():
     review(graph.update([Triple("apple 1", "on", "bed 1", 6)]))
     assert said(graph) == OTHERS | {"apple 1 on bed 1"}
     assert (review.asked, review.corrected, review.malformed, writer.malformed) == (2, 1, 1, 1)
+
+
+def test_a_memory_reviews_the_conflicts_of_rules_where_it_is_told_to():
+    text = "You arrive at desk 1. On the desk 1, you see a mug 1."
+    asked = []
+
+    def chat(messages):
+        asked.append(messages[-1]["content"])
+        return '{"ends": ["neither"]}'
+
+    for reviews, count, places in (("doubtful", 0, ["shelf 1"]), ("all", 1, ["desk 1", "shelf 1"])):
+        memory = LifelongMemory(chat=chat, modules=("spatial",), reviews=reviews)
+        memory.begin_task("task", "put a mug on the bed.", "")
+        memory.observe("go to desk 1", text)
+        memory.observe("look", "The mug 1 is on the shelf 1.")
+        assert len(asked) == memory.review.asked == count
+        lines = memory.retrieve("Where is mug 1?").render().splitlines()
+        assert sorted(line for line in lines if "mug 1" in line) == [f"mug 1 is on {place}" for place in places]
+    with pytest.raises(InvalidInputError, match="reviews: expected doubtful or all, got 'none'"):
+        LifelongMemory(reviews="none")
