@@ -822,6 +822,8 @@ def drop_in(row: Data) -> str:
     rows = [
         [f"list {row['games']:,} games, s", f"{median('original_list_s'):.1f}",
          f"{row['drop_in_first_list_s']:.1f}, again {median('drop_in_list_s'):.2f}", ""],
+        [f"start {row['episodes']} envs, s", f"{row['actors']} of them: {median('original_make_s'):.2f}",
+         f"{row['drop_in_make_s'][0]:.2f}, again {row['drop_in_make_s'][-1]:.2f}", ""],
         [f"{games}, s", f"{row['original_scaled_s']:,}", f"{row['drop_in_median_s']:.2f}", f"{row['ratio']:,}"],
         [f"{games}, processor time, s", f"{row['original_scaled_cpu_s']:,}", f"{median('drop_in_cpu_s'):.2f}",
          f"{row['ratio_cpu']:,}"],
