@@ -13,7 +13,6 @@ stays with the time of its end. Values that only differ both stay.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Self
 
@@ -25,11 +24,12 @@ from .claims import Claim, claims_in, tells_nothing
 from .embedders import Embedder
 from .events import NotesEvent, Value, check
 from .graph import Scope
-from .people import is_about_name, is_first_person, is_limit, is_offer, named_for, role_in, things_in
+from .paged_rows import PagedRows
+from .people import has_owner, is_first_person, is_limit, is_offer, named_for, role_in, things_in, words_of_role
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
-from .search import QueryEmbedder, TextIndex, WordIndex, relevance, squashed
+from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, squashed
 from .store import Selector
-from .supersession import Statement, chances, likeness, rare_words, should_be_first, statement
+from .supersession import RareWords, Statement, chances, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, stem, tells_when, words_of
 
@@ -56,6 +56,11 @@ _TIE = 0.95
 _LIMIT = 0.2
 _LIKE = 0.6
 _PAST = 0.5
+_CONVERSATION_OF, _SPEAKER_OF, _SORT = range(3)
+_NO_NOTE = (-1, -1, 0)
+_ASKS, _IS_IDLE, _TELLS_TIME, _IS_TOLD = (1 << bit for bit in range(4))
+"""Columns of what `retrieve` looks at in all notes, a row without a note, and the bits of its last column."""
+_REACH = max(_NEAR)
 _MAX_SIMILAR, _MAX_BEST = 256, 64
 _NEARBY, _LAST_SAID, _MAX_COMPARED = 32, 6, 16
 """A new statement is compared with the last ones of its speaker among so many notes, and others with its words."""
@@ -147,16 +152,17 @@ class NoteMemory(RecordMemory):
         self._same: dict[tuple[Any, ...], int] = {}
         self._claims: dict[str, list[Claim]] = {}  # of texts that were asked about, until something is removed
         self._denying: set[int] = set()
-        self._asking: set[int] = set()
+        self._marks = PagedRows(len(_NO_NOTE))
         self._idle: dict[int, frozenset[str]] = {}  # the stems of notes that tell nothing
-        self._timed: set[int] = set()
-        self._limits: dict[int, np.ndarray] = {}
-        self._of_voice: dict[str, set[int]] = {}  # what each one told
+        self._columns: tuple[np.ndarray, ...] | None = None  # of the marks, until they change
+        self._limits: dict[int, list[str]] = {}
+        self._limit_words: RareWords | None = None  # of the limits, until they change
+        self._speakers: dict[str, int] = {}
+        self._voices: dict[str, frozenset[str]] = {}  # of those who told something: the words of the name
         self._roles: dict[tuple[str, str], dict[int, str]] = {}  # of whom, what -> note, name
         self._words = WordIndex()
         self._conversations = WordIndex()
         self._conversation_ids: dict[tuple[str, int], int] = {}
-        self._conversation_of: dict[int, int] = {}  # of the notes that are of one
         self._vectors = TextIndex(self.embedder)
 
     def __len__(self) -> int:
@@ -399,41 +405,50 @@ class NoteMemory(RecordMemory):
     def _unindex(self, number: int) -> None:
         self._words.remove(number)
         self._vectors.remove(number)
-        self._limits.pop(number, None)
-        voice = self.voice(self.notes[number].speaker)
-        for kind in (self._denying, self._asking, self._timed, self._of_voice.get(voice, set())):
-            kind.discard(number)
-        if (role := role_in(self.notes[number].text)) is not None:
-            self._roles.get((voice, role[0]), {}).pop(number, None)
+        if self._limits.pop(number, None) is not None:
+            self._limit_words = None
+        self._denying.discard(number)
+        note = self.notes[number]
+        if (role := role_in(note.text)) is not None:
+            self._roles.get((self.voice(note.speaker), role[0]), {}).pop(number, None)
         self._idle.pop(number, None)
-        if (conversation := self._conversation_of.pop(number, None)) is not None:
-            self._conversations.reduce(conversation, content_words(_about(self.notes[number])))
+        if (conversation := self._marks.get(number, _CONVERSATION_OF)) >= 0:
+            self._conversations.reduce(conversation, content_words(_about(note)))
+        self._marks.put(number, _NO_NOTE)
+        self._columns = None
 
     def _index(self, numbers: Iterable[int]) -> None:
         notes = [(number, self.notes[number]) for number in numbers]
+        self._marks.lengthen(self._next, _NO_NOTE)
+        self._columns = None
         for number, note in notes:
             words = content_words(_about(note))
             self._words.add(number, words)
             if self.claims[number].num_denials:
                 self._denying.add(number)
+            sort, conversation = 0, -1
             if note.text.rstrip().endswith("?"):
-                self._asking.add(number)
+                sort |= _ASKS
             if note.kind == TOLD:
                 voice = self.voice(note.speaker)
-                self._of_voice.setdefault(voice, set()).add(number)
+                if voice not in self._voices:
+                    self._voices[voice] = frozenset(words_of(voice))
+                sort |= _IS_TOLD
                 if tells_nothing(note.text):
+                    sort |= _IS_IDLE
                     self._idle[number] = frozenset(content_words(note.text))
                 if len(note.text) <= _MAX_STATEMENT and is_limit(note.text):
-                    self._limits[number] = rare_words(things_in(note.text))
+                    self._limits[number], self._limit_words = things_in(note.text), None
                 if len(note.text) <= _MAX_STATEMENT and (role := role_in(note.text)) is not None:
                     self._roles.setdefault((voice, role[0]), {})[number] = role[1]
             if tells_when(words_of(note.text)):
-                self._timed.add(number)
+                sort |= _TELLS_TIME
             when, episode = note.data["when"], note.sources[0].episode
             if when or episode >= 0:  # the date, or the task, is the same for texts of one conversation
-                key = self._conversation_ids.setdefault((when, episode), len(self._conversation_ids))
-                self._conversation_of[number] = key
-                self._conversations.extend(key, words)
+                conversation = self._conversation_ids.setdefault((when, episode), len(self._conversation_ids))
+                self._conversations.extend(conversation, words)
+            speaker = self._speakers.setdefault(note.speaker, len(self._speakers))
+            self._marks.put(number, (conversation, speaker, sort))
         self._vectors.add_many((number, note.text) for number, note in notes)
 
     # Reading.
@@ -507,31 +522,40 @@ class NoteMemory(RecordMemory):
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         if not self.notes or not k:
             return []
-        asked = content_words(query)
-        shares, words = self._words.search(asked), set(asked)
-        cosines = dict(self._vectors.search(query, _MAX_SIMILAR + k, above=0.0))
-        own = self._own_scores(query, shares, cosines)
-        few = heapq.nlargest(_MAX_BEST + 4 * k, own, key=own.__getitem__)
-        reach = range(-max(_NEAR), max(_NEAR) + 1)
-        around = {number + by for number in few for by in reach if number + by in self.notes}
-        scores = {
-            number: squashed(own.get(number, 0.0) + self._score_beside(number, own))
-            for number in (around if not where and as_of is None else self.notes)
-        }
+        stems = content_words(query)
+        marks = self._mark_columns()
+        shares, cosines, own = np.zeros((3, len(marks[0])))
+        hits, scores = self._words.ranking(stems)
+        shares[hits] = scores
+        similar = self._vectors.search(query, _MAX_SIMILAR + k, above=0.0)
+        numbers, scores = np.array([row[0] for row in similar], np.int64), np.array([row[1] for row in similar])
+        cosines[numbers] = scores
+        candidates = np.concatenate([hits, numbers[shares[numbers] == 0]])
+        own[candidates] = relevances(shares[candidates], cosines[candidates])
+        candidates = self._score(own, candidates, hits, query, stems, marks)
+        if where or as_of is not None:
+            around = np.fromiter(self.notes, np.int64, len(self.notes))
+        else:
+            few = candidates[largest(own[candidates], _MAX_BEST + 4 * k)]
+            beside = set((few[:, None] + np.arange(-_REACH, _REACH + 1)).ravel().tolist())
+            around = np.array([number for number in beside if number in self.notes], np.int64)
+        scores = squashed(own[around] + self._scores_beside(around, own, marks))
+        order = np.lexsort((-around, -scores))
         best: list[Record] = []
-        for number in sorted(scores, key=lambda n: (-scores[n], -n)):
+        words = set(stems)
+        for number, score in zip(around[order].tolist(), scores[order].tolist()):
             note = self.notes[number] if as_of is None else self.record_at(number, as_of)
             if note is None or (where and not note.fits(where)):
                 continue
-            if not scores[number]:
+            if not score:
                 break
             if number in self._idle and self._idle[number] <= words:
                 continue
             over = note.ended is not None
-            why = f"{shares.get(number, 0.0):.2f} of the query's words, {cosines.get(number, 0.0):.2f} similar"
+            why = f"{float(shares[number]):.2f} of the query's words, {float(cosines[number]):.2f} similar"
             best.append(note._replace(
                 text=self.line(number, note, as_of), data={**note.data, "said": note.text},
-                score=scores[number] * (_PAST if over else 1.0), why=why + (", no longer so" if over else ""),
+                score=score * (_PAST if over else 1.0), why=why + (", no longer so" if over else ""),
             ))  # fmt: skip
             if len(best) == 2 * k:
                 break
@@ -555,64 +579,89 @@ class NoteMemory(RecordMemory):
                 items[at] = items[at]._replace(score=score)
         return items
 
-    def _score_beside(self, number: int, own: Mapping[int, float]) -> float:
-        """Return what a note gets of the scores of those that were said beside it, in the same conversation."""
-        its = self._conversation_of.get(number)
-        if its is None:
-            return 0.0
-        score = 0.0
-        for by, part in _NEAR.items():
-            beside = [own[n] for n in (number - by, number + by) if n in own and self._conversation_of.get(n) == its]
-            score += part * max(beside, default=0.0)
-        before = number - 1
-        if before in own and before in self._asking and self._conversation_of.get(before) == its:
-            score += _ANSWER * own[before]
-        return score
+    def _mark_columns(self) -> tuple[np.ndarray, ...]:
+        """Return the columns of the marks, with rows of no notes behind."""
+        if self._columns is None:
+            columns = enumerate(_NO_NOTE)
+            self._columns = tuple(np.append(self._marks.column(i), [none] * _REACH) for i, none in columns)
+        return self._columns
 
-    def _own_scores(self, query: str, shares: Mapping[int, float], cosines: Mapping[int, float]) -> dict[int, float]:
-        """The scores of the notes that share a word with the query or are similar, without their neighbours'."""
-        words, named = set(words_of(query)), {"": False}
+    @staticmethod
+    def _scores_beside(numbers: np.ndarray, own: np.ndarray, marks: Sequence[np.ndarray]) -> np.ndarray:
+        """Return what notes get of the scores of their neighbours in a conversation."""
+        conversations, _, sorts = marks
+        its = conversations[numbers]
+        scores = np.zeros(len(numbers))
+        for by, part in _NEAR.items():
+            beside = [np.where(conversations[at] == its, own[at], 0.0) for at in (numbers - by, numbers + by)]
+            scores += part * np.maximum(*beside)
+        before = numbers - 1
+        is_asked = (sorts[before] & _ASKS != 0) & (conversations[before] == its)
+        scores += np.where(is_asked, _ANSWER * own[before], 0.0)
+        return np.where(its >= 0, scores, 0.0)
+
+    def _score(
+        self,
+        own: np.ndarray,
+        candidates: np.ndarray,
+        hits: np.ndarray,
+        query: str,
+        stems: Sequence[str],
+        marks: Sequence[np.ndarray],
+    ) -> np.ndarray:
+        """Change own scores by all but words and vectors; return the notes with one.
+
+        Args:
+            own: score of each note, of words and vectors.
+            candidates: the notes with one.
+            hits: those of them with a word of the query.
+            query, stems: the question and its stems.
+            marks: the columns of all notes.
+        """
+        conversations, speakers, sorts = marks
+        words = set(words_of(query))
         about = self._asked_about(words)
-        scores = {number: relevance(share, cosines.get(number, 0.0)) for number, share in shares.items()}
-        scores |= {number: relevance(0.0, cosine) for number, cosine in cosines.items() if number not in shares}
-        if in_conversation := self._conversations.search(content_words(query)):
-            for number in scores.keys() & self._conversation_of.keys():
-                scores[number] += _CONVERSATION * in_conversation.get(self._conversation_of[number], 0.0)
-        for number in shares:
-            speaker = self.notes[number].speaker
-            if speaker not in named:
-                named[speaker] = not words.isdisjoint(words_of(speaker))
-            if named[speaker]:
-                scores[number] += _SPEAKER
-        for (voice, role), its in self._roles.items():
-            if its and voice in about and is_about_name(query, role, about):
-                scores[max(its)] = scores.get(max(its), 0.0) + _ANSWER
+        numbers, scores = self._conversations.ranking(stems)
+        if len(numbers):
+            by_conversation = np.zeros(len(self._conversation_ids) + 1)  # of no conversation, too
+            by_conversation[numbers] = scores
+            own[candidates] += _CONVERSATION * by_conversation[conversations[candidates]]
+        is_named = np.array([not words.isdisjoint(words_of(speaker)) for speaker in self._speakers])
+        own[hits] += np.where(is_named[speakers[hits]], _SPEAKER, 0.0)
+        is_about = np.array([bool(about) and self.voice(speaker) in about for speaker in self._speakers])
+        if role_words := words_of_role(query, about):
+            roles = [(max(its), role) for (voice, role), its in self._roles.items() if its and voice in about]
+            for number in [number for number, role in roles if set(words_of(role)) == role_words]:
+                candidates = candidates if own[number] else np.append(candidates, number)
+                own[number] += _ANSWER
         if about and is_offer(query):
-            offer = rare_words(things_in(query, about))
-            for number in self._limits.keys() & set[int]().union(*(self._of_voice[one] for one in about)):
-                scores[number] = scores.get(number, 0.0) + _LIMIT + _LIKE * likeness(offer, self._limits[number])
-        for number in scores.keys() & self._asking:
-            scores[number] *= _QUESTION
-        for number in scores.keys() & self._idle.keys():
-            scores[number] *= _IDLE
+            if self._limit_words is None:
+                self._limit_words = RareWords(self._limits)
+            limits = self._limit_words.numbers
+            its = is_about[speakers[limits]]
+            limits, like = limits[its], self._limit_words.likeness(things_in(query, about))[its]
+            candidates = np.concatenate([candidates, limits[own[limits] == 0]])
+            own[limits] = own[limits] + _LIMIT + _LIKE * like
+        own[candidates[sorts[candidates] & _ASKS != 0]] *= _QUESTION
+        own[candidates[sorts[candidates] & _IS_IDLE != 0]] *= _IDLE
         if about:
-            stems = [[stem(word)] for one in about for word in words_of(one)]
-            with_names = set[int]().union(*map(self._words.with_all, stems))
-            for voice in self._of_voice.keys() - about:
-                for number in (scores.keys() & self._of_voice[voice]) - with_names:
-                    scores[number] *= _OTHER
+            others = candidates[(sorts[candidates] & _IS_TOLD != 0) & ~is_about[speakers[candidates]]]
+            for name in {stem(word) for one in about for word in words_of(one)}:
+                others = others[~self._words.have(others.tolist(), name)]
+            own[others] *= _OTHER
         if asks_when(query):
-            for number in scores.keys() & self._timed:
-                scores[number] += _TIME
-        return scores
+            own[candidates[sorts[candidates] & _TELLS_TIME != 0]] += _TIME
+        return candidates
 
     def _asked_about(self, words: Set[str]) -> set[str]:
         """Find the speakers whom a question is about."""
-        named = {one for one in self._of_voice if one and not words.isdisjoint(words_of(one))}
-        return named | ({""} if is_first_person(words) and "" in self._of_voice else set())
+        named = {voice for voice, its in self._voices.items() if not words.isdisjoint(its)}
+        return named | ({""} if is_first_person(words) and "" in self._voices else set())
 
     def with_names(self, query: str) -> str:
         """Write names for what people are to the user."""
+        if not has_owner(query):
+            return query
         names = {role: its[max(its)] for (voice, role), its in self._roles.items() if not voice and its}
         return named_for(query, names)
 
@@ -648,12 +697,11 @@ class NoteMemory(RecordMemory):
         other._same, other._claims = dict(self._same), dict(self._claims)
         other._newer, other._statements = dict(self._newer), dict(self._statements)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
-        other._denying, other._asking, other._timed = set(self._denying), set(self._asking), set(self._timed)
+        other._denying, other._marks = set(self._denying), self._marks.fork()
         other._idle, other._limits = dict(self._idle), dict(self._limits)
-        other._of_voice = {voice: set(its) for voice, its in self._of_voice.items()}
+        other._speakers, other._voices = dict(self._speakers), dict(self._voices)
         other._roles = {role: dict(its) for role, its in self._roles.items()}
         other._conversation_ids = dict(self._conversation_ids)
-        other._conversation_of = dict(self._conversation_of)
         other._conversations = self._conversations.fork()
         return other
 

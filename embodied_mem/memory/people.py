@@ -66,6 +66,11 @@ def role_in(text: str) -> tuple[str, str] | None:
     return (" ".join(role), " ".join(dict.fromkeys(names))) if is_whole else None
 
 
+def has_owner(question: str) -> bool:
+    """Decide whether a question says "my" or "our" of something."""
+    return _MY.search(question) is not None
+
+
 def named_for(question: str, names: Mapping[str, str]) -> str:
     """Write the name for "my husband", unless a question asks for it."""
 
@@ -73,18 +78,18 @@ def named_for(question: str, names: Mapping[str, str]) -> str:
         words = match[1].split()
         for count in range(len(words), 0, -1):
             role = " ".join(words[:count]).lower()
-            if role in names and not is_about_name(question, role):
+            if role in names and words_of_role(question) != set(words_of(role)):
                 return " ".join((names[role], *words[count:]))
         return match[0]
 
     return _MY.sub(name, question) if names else question
 
 
-def is_about_name(question: str, role: str, people: Collection[str] = ()) -> bool:
-    """Decide whether a question asks who has a role, of these people."""
+def words_of_role(question: str, people: Collection[str] = ()) -> set[str]:
+    """Return the words of the role, of these people, that a question asks the name for; none of others."""
     words = words_of(question)
     is_name = words[:1] == ["who"] or not _NAMING.isdisjoint(words)
-    return is_name and set(words) - LIGHT - _NAMING - set(people) == set(words_of(role))
+    return set(words) - LIGHT - _NAMING - set(people) if is_name else set()
 
 
 def is_first_person(words: Collection[str]) -> bool:

@@ -507,7 +507,7 @@ class UserProfile(RecordMemory):
         """Return the `k` most similar to any (subtype or None, text)."""
         best: dict[int, tuple[float, str]] = {}
         parts = list(parts)
-        changed = [one for one in self.known.values() if as_of is not None and one.now.since > as_of]
+        changed = [] if as_of is None else [one for one in self.known.values() if one.now.since > as_of]
         was = {int(one.id[1:]): one.at(as_of).about for one in changed}
         past = TextIndex(self.embedder)
         past.add_many(was.items())

@@ -258,7 +258,7 @@ class WordIndex:
 
     def __init__(self) -> None:
         self._words: dict[int, Counter[str]] = {}
-        self._lengths: dict[int, int] = {}
+        self._lengths = np.zeros(0, np.int64)  # by id
         self._having: dict[str, dict[int, int]] = {}  # word -> id -> how often
         self._total = 0
 
@@ -287,7 +287,9 @@ class WordIndex:
             having = self._having.setdefault(word, {})
             having[number] = having.get(number, 0) + count
         length = sum(counts.values())
-        self._lengths[number] = self._lengths.get(number, 0) + length
+        if number >= len(self._lengths):
+            self._lengths = np.concatenate([self._lengths, np.zeros(number + 1, np.int64)])
+        self._lengths[number] += length
         self._total += length
 
     def reduce(self, number: int, words: Iterable[str]) -> None:
@@ -304,12 +306,20 @@ class WordIndex:
             del having[number]
             if not having:
                 del self._having[word]
-        self._total -= self._lengths.pop(number)
+        self._total -= int(self._lengths[number])
+        self._lengths[number] = 0
 
     def with_all(self, words: Sequence[str]) -> set[int]:
         """Return ids of the texts that have all of these words."""
         rows = sorted((self._having.get(word, {}) for word in words), key=len)
-        return set(rows[0]).intersection(*rows[1:]) if rows else set()
+        numbers = set(rows[0] if rows else ())
+        for row in rows[1:]:  # Python would go through the longer one
+            numbers = set(filter(row.__contains__, numbers))
+        return numbers
+
+    def have(self, numbers: Sequence[int], word: str) -> np.ndarray:
+        """Return bool[n]: has the text of each id this word?"""
+        return np.fromiter(map(self._having.get(word, {}).__contains__, numbers), np.bool_, len(numbers))
 
     def weight(self, word: str) -> float:
         """Return ln(1 + (N - n + 0.5) / (n + 0.5)) of n texts among N."""
@@ -317,7 +327,12 @@ class WordIndex:
         return math.log(1 + (len(self._words) - having + 0.5) / (having + 0.5))
 
     def search(self, query: Mapping[str, float] | Iterable[str]) -> dict[int, float]:
-        """Return id -> score in [0, 1) of texts with words of the query.
+        """Return id -> score of the texts in a `ranking`."""
+        numbers, scores = self.ranking(query)
+        return dict(zip(numbers.tolist(), scores.tolist()))
+
+    def ranking(self, query: Mapping[str, float] | Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return int64[n], ids of texts with these words, and float64[n], their scores.
 
         A word that more than `COMMON` texts have finds none that the query's rarer words have not found, if they found
         any: so what a question costs does not grow with all that was ever said.
@@ -326,23 +341,25 @@ class WordIndex:
         weights = {word: given * self.weight(word) for word, given in asked.items()}
         whole = sum(weights.values())
         if not whole or not self._words:
-            return {}
+            return np.zeros(0, np.int64), np.zeros(0)
         mean = max(self._total / len(self._words), 1.0)
-        scores: dict[int, float] = {}
-        lengths = self._lengths
+        scores, ids = np.zeros(len(self._lengths)), np.zeros(0, np.int64)
         rows = [(self._having[word], weight / whole) for word, weight in weights.items() if word in self._having]
         for having, share in sorted(rows, key=lambda row: len(row[0])):
-            few = scores and len(having) > COMMON
-            for number, count in [(n, having[n]) for n in scores if n in having] if few else having.items():
-                part = share * count / (count + K1 * (1 - B + B * lengths[number] / mean))
-                scores[number] = scores.get(number, 0.0) + part
-        return scores
+            if len(ids) and len(having) > COMMON:
+                counts = np.fromiter(map(having.get, ids.tolist(), itertools.repeat(0)), np.int64, len(ids))
+                numbers, counts = ids[counts > 0], counts[counts > 0]
+            else:
+                numbers, counts = (np.fromiter(its, np.int64, len(having)) for its in (having, having.values()))
+                ids = np.concatenate([ids, numbers[scores[numbers] == 0]])
+            scores[numbers] += share * counts / (counts + K1 * (1 - B + B * self._lengths[numbers] / mean))
+        return ids, scores[ids]
 
     def fork(self) -> WordIndex:
         """Return an independent copy."""
         other = WordIndex()
         other._words = {number: counts.copy() for number, counts in self._words.items()}
-        other._lengths, other._total = dict(self._lengths), self._total
+        other._lengths, other._total = self._lengths.copy(), self._total
         other._having = {word: dict(having) for word, having in self._having.items()}
         return other
 
@@ -483,9 +500,25 @@ def relevance(share: float, cosine: float) -> float:
     return _OF_WORDS * share + (1 - _OF_WORDS) * (0.0 if cosine < 0 else 1.0 if cosine > 1 else cosine)
 
 
-def squashed(score: float) -> float:
-    """A sum of scores as one in [0, 1): the same up to a half, beyond it 1 - 1 / (4 score), so that none are equal."""
-    return score if score <= 0.5 else 1 - 0.25 / score
+def relevances(shares: np.ndarray, cosines: np.ndarray) -> np.ndarray:
+    """As `relevance`, of many."""
+    return np.asarray(_OF_WORDS * shares + (1 - _OF_WORDS) * np.clip(cosines, 0.0, 1.0))
+
+
+def squashed(scores: np.ndarray) -> np.ndarray:
+    """Bring sums of scores to [0, 1).
+
+    They stay the same up to a half; beyond it they are 1 - 1 / (4 score), so that none become equal.
+    """
+    return np.asarray(np.where(scores <= 0.5, scores, 1 - 0.25 / np.maximum(scores, 0.5)))
+
+
+def largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return positions of the largest values, best first, of equal ones the first."""
+    at = np.arange(len(values))
+    if len(values) > count:
+        at = (values >= np.partition(values, -count)[-count]).nonzero()[0]
+    return at[np.argsort(-values[at], kind="stable")][:count]
 
 
 class Asked:

@@ -470,6 +470,7 @@ class SpatialIndex:
         long, others = [kind for kind in things if " " in kind], self.other_names or None
         found: dict[int, None] = {}
         heads: set[str] = set()  # of longer names: "key" in "car key" is no house key
+        last_words = [kind.rpartition(" ")[2] for kind in long]
         for phrase, kind in phrases:
             if " " in phrase and kind == phrase and phrase in things:
                 heads.add(phrase.rpartition(" ")[2])
@@ -479,8 +480,15 @@ class SpatialIndex:
             elif kind == phrase:
                 one = phrase.removesuffix("s")
                 nodes = things.get(phrase) or things.get(one)
-                if nodes is None and long and " " not in phrase and phrase not in heads:  # "kettle" for "red kettle"
-                    nodes = [node for kind in long if kind.rpartition(" ")[2] in (phrase, one) for node in things[kind]]
+                if (
+                    nodes is None
+                    and " " not in phrase
+                    and phrase not in heads
+                    and (phrase in last_words or one in last_words)
+                ):  # "kettle" for "red kettle"
+                    nodes = [
+                        node for kind, word in zip(long, last_words) if word in (phrase, one) for node in things[kind]
+                    ]
                 if nodes:
                     found.update(dict.fromkeys(nodes))
                 if others is not None and (other := others.meant_by(joined(place, phrase))) is not None:

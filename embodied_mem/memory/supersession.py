@@ -18,7 +18,7 @@ import itertools
 import json
 import pathlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -176,14 +176,36 @@ def _row(word: str) -> np.ndarray:
     return row / max(float(np.linalg.norm(row)), 1e-9)
 
 
-def rare_words(words: Iterable[str]) -> np.ndarray:
-    """Make float32[N, D], a unit vector of each word times its `_rarity`."""
-    return np.stack([_row(word) * _rarity(word) for word in words] or [np.zeros(_WIDTH, np.float32)])
+class RareWords:
+    """Texts under ids as words, of which each is a unit vector times its `_rarity`.
+
+    Attributes:
+        numbers: int64[n], the ids.
+    """
+
+    def __init__(self, texts: Mapping[int, Sequence[str]]):
+        codes = {"": 0}
+        rows, starts = list[int](), list[int]()
+        for words in texts.values():
+            starts.append(len(rows))
+            rows += [codes.setdefault(word, len(codes)) for word in words or ("",)]
+        self.numbers = np.fromiter(texts, np.int64, len(texts))
+        self._vectors, self._rows, self._starts = _rare(codes), np.array(rows, np.int64), np.array(starts, np.int64)
+
+    def likeness(self, words: Sequence[str]) -> np.ndarray:
+        """Give float64[n], how alike each text is to words.
+
+        It is the largest product of one of its vectors with one of these, at least 0.
+        """
+        if not words or not len(self.numbers):
+            return np.zeros(len(self.numbers))
+        best = (_rare(words) @ self._vectors.T).max(axis=0)
+        return np.maximum(np.maximum.reduceat(best[self._rows], self._starts), 0.0).astype(np.float64)
 
 
-def likeness(some: np.ndarray, others: np.ndarray) -> float:
-    """Give the largest product of two `rare_words`, at least 0."""
-    return max(0.0, float((some @ others.T).max()))
+def _rare(words: Iterable[str]) -> np.ndarray:
+    """Make float32[N, D]; zeros for the empty word."""
+    return np.stack([_row(word) * (_rarity(word) if word else 0) for word in words])
 
 
 @functools.lru_cache(1 << 14)
