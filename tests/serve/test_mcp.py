@@ -113,6 +113,31 @@ def test_a_client_is_guided_through_a_task_by_what_it_did_before(tmp_path):
     asyncio.run(second())
 
 
+def test_users_are_guided_at_the_same_time_each_by_the_own_memory(tmp_path, unoptimised):
+    """One compiler for all of them."""
+    things = {"ann": "mug", "bob": "plate", "eve": "cup"}
+    memories = served.Memories(tmp_path, weights=served.WEIGHTS)
+
+    async def play(user):
+        async def guide(**arguments):
+            text, failed = await memories.call(user, "guide", arguments)
+            assert not failed, text
+            return json.loads(text)["guidance"]
+
+        thing = things[user]
+        await guide(goal=f"put a {thing} in cabinet.", observation=ROOM)
+        for action, answer in PLAYED:
+            await guide(action=action.replace("mug", thing), observation=answer.replace("mug", thing))
+        await memories.call(user, "end_task", {"won": True})
+        return await guide(goal=f"put a {thing} in fridge.", observation=ROOM)
+
+    async def play_all():
+        return await asyncio.gather(*map(play, things))
+
+    assert asyncio.run(play_all()) == [f"find {thing} in desk 1" for thing in things.values()]
+    memories.close()
+
+
 def test_without_the_training_extra_or_weights_nobody_is_offered_guidance(tmp_path):
     async def tools(parameters, said):
         with said.open("w") as errors:
