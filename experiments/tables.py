@@ -2,6 +2,7 @@
 
     python experiments/tables.py            # rewrite them
     python experiments/tables.py --check    # exit with 1 if one is not up to date
+    python experiments/tables.py --pack locomo beam   # first put their episodes beside them, compressed
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`; NAME is one of `TABLES`, most of them the name of a
 result. A table is made of rows (name, what was measured) and columns (head, the cell of such a row).
@@ -24,7 +25,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.evaluation.intervals import paired_difference
-from embodied_mem.evaluation.report import read_result, versus
+from embodied_mem.evaluation.report import pack_episodes, read_result, versus
 from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent, rate
 from embodied_mem.language.chat import Prices
 from embodied_mem.registry import load
@@ -964,7 +965,10 @@ def render(text: str) -> tuple[str, list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
+    parser.add_argument("--pack", nargs="*", default=(), metavar="RESULT", help="results whose episodes are packed")
     options = parser.parse_args()
+    for name in options.pack:
+        pack_episodes(RESULTS / f"{name}.json")
     pages = {path: render(path.read_text()) for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
     stale = {path: new for path, new in pages.items() if new[1]}
     if options.check and stale:

@@ -151,6 +151,15 @@ def write_result(path: pathlib.Path, report: Mapping[str, Any]) -> None:
     write_text(path, text + "\n")
 
 
+def pack_episodes(path: pathlib.Path) -> None:
+    """Move the episodes of a report into the file that `read_result` reads them from."""
+    report = json.loads(path.read_text())
+    if (episodes := report.pop("episodes", None)) is not None:
+        lines = "".join(f"{json.dumps(row)}\n" for row in (episodes["columns"], *episodes["rows"]))
+        path.with_suffix(".episodes.jsonl.xz").write_bytes(lzma.compress(lines.encode(), preset=9))
+        write_result(path, report)
+
+
 def read_result(path: str | os.PathLike[str]) -> Any:
     """Read a report with its episodes, which may be packed beside it in `NAME.episodes.jsonl.xz`.
 

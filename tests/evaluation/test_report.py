@@ -17,7 +17,16 @@ from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation import score
 from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.intervals import paired_difference, wilson
-from embodied_mem.evaluation.report import manifest, rows_table, summary, table, write_report
+from embodied_mem.evaluation.report import (
+    manifest,
+    pack_episodes,
+    read_result,
+    rows_table,
+    summary,
+    table,
+    write_report,
+    write_result,
+)
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import Score, result_of, score_deliveries
 from embodied_mem.training.config import MemoryConfig
@@ -198,3 +207,15 @@ def test_a_command_is_recorded_as_it_can_be_given_again(monkeypatch):
     ):
         monkeypatch.setattr("sys.argv", [str(program), "--all"])
         assert manifest()["command"] == recorded
+
+
+def test_packed_episodes_are_read_back(tmp_path):
+    path = tmp_path / "one.json"
+    rows = {"columns": ["agent", "won"], "rows": [["ours", True], ["none", False]]}
+    write_result(path, {"command": "x", "episodes": rows})
+    report = read_result(path)
+    pack_episodes(path)
+    assert "episodes" not in json.loads(path.read_text())
+    assert read_result(path) == report
+    pack_episodes(path)
+    assert read_result(path) == report

@@ -77,6 +77,7 @@ _TABLE = """
     role: niece nephew grandmother grandfather grandma grandpa granddaughter grandson friend girlfriend boyfriend
     role: flatmate roommate neighbour neighbor colleague boss teacher doctor nurse guest owner user dog cat puppy kitten
     other: everyone none each either neither mine yours hers ours theirs ones else
+    other: keep keeps stay come comes give gives depend depends focus rely count congratulations thanks
     verb: is are am be was were been see sees saw notice noticed spot spotted detect detected observe observed perceive
     verb: perceived put placed moved dropped released brought laid stored place move leave drop bring found find
     verb: stands lie lies sit sits rest rests hangs hang remains remain stays standing lying sitting resting hanging
@@ -114,12 +115,22 @@ _HAND = re.compile(r"\b(?:hand|gripper|arm|claw)\b")
 _DONE = re.compile(r"\w+ed|\w+ing|took|went|came|drove|brought|found|saw|left|laid")
 """Words that report what was done by themselves; "pick" without a subject asks for it."""
 
+_VERBS = """
+    eat drink play ride walk run read write cook talk sit stand hold wear use make sleep drive watch look show take
+    carry push pull cut pour feed ask call clean dance enjoy fight go hang help jump kiss lean lie meet open pose
+    prepare reach share sing smile speak swim teach throw touch wait wash work
+"""
+_MAY_BE_VERB = frozenset(_VERBS.split())
+"""Verbs of captions without articles, "girl eat breakfast at restaurant"."""
+
 _WHERE = "|".join(sorted(PREPOSITIONS, key=len, reverse=True))
 _PLACES = re.compile(rf"(?:\A| )((?:, )?(?:and )?)({_WHERE}) ")
 _DOWN = re.compile(r" down(?= (?:on|onto|in|into|at|by|beside|next) )")
 _BETWEEN = frozenset((",", "and", "but", "with"))
 _LISTED = re.compile(r"(?: (?:,|and|&))+ ")
 _SEE = r"(?:sees?|saw|notice[sd]?|spot(?:s|ted)?|detect(?:s|ed)?|observe[sd]?|finds?|found|perceived?)"
+_SAW = r"(?:sees|saw|noticed|spotted|detected|observed|found|perceived)"
+"""Not "see the big picture" or "find the keys", which ask for it."""
 _STAND = r"(?:stands?|lies?|sits?|rests?|hangs?|remains?|stays?)"
 _LEFT = (
     r"(?:standing|lying|sitting|resting|hanging|located|placed|found|seen|left|kept|put|stored|parked|positioned|both)"
@@ -146,11 +157,12 @@ def read_english(text: str) -> Reading:
         if reading is None and _may_take_back(sentence, found):
             found = [None] * len(found)
         found.append(reading)
-    known = [reading for reading in found if reading is not None]
+    is_whole = bool(found) and None not in found
+    known = [reading for reading in found if reading is not None and (is_whole or reading.understood)]
     return Reading(
         tuple(dict.fromkeys(fact for reading in known for fact in reading.facts)),
         tuple(container for reading in known for container in reading.complete),
-        understood=bool(found) and len(known) == len(found),
+        understood=is_whole,
         refused=says_failure(text),
     )
 
@@ -208,7 +220,8 @@ def _read_clauses(words: list[str], definite: bool) -> Reading | None:
                 clause = clause[1:]
             if clause and (last := _read_clause(clause, definite)) is not None:
                 before = read[start] if start else Reading()
-                read[end] = Reading(before.facts + last.facts, before.complete + last.complete)
+                sure = before.understood and last.understood
+                read[end] = Reading(before.facts + last.facts, before.complete + last.complete, understood=sure)
                 break
     return read.get(len(words))
 
@@ -239,11 +252,11 @@ def _read_there(found: re.Match[str], definite: bool) -> Reading | None:
 
 
 def _read_bare(found: re.Match[str], definite: bool) -> Reading | None:
-    """Read "mug on table"; not "a kettle hums on the stove"."""
+    """Read "mug on table"; it counts where all of the text is understood."""
     located = located_in(found["parts"], definite)
-    if located is None or not located[1] or any(map(_ends_in_verb, located[0])):
+    if located is None or not located[1] or any(map(_has_verb, located[0])):
         return None
-    return Reading(tuple(located[1]))
+    return Reading(tuple(located[1]), understood=False)
 
 
 def _read_fronted(found: re.Match[str], definite: bool) -> Reading | None:
@@ -332,13 +345,13 @@ def _read_made(found: re.Match[str], definite: bool) -> Reading | None:
 
 _FORMS = (
     (rf"there (?:is|are) {_PARTS}", _read_there),
-    (rf"(?:{_SELF} (?:have |has |can )?{_SEE}|{_SEE}|{_SEEN}) (?:: )?{_PARTS}", _read_there),
+    (rf"(?:{_SELF} (?:have |has |can )?{_SEE}|{_SAW}|{_SEEN}) (?:: )?{_PARTS}", _read_there),
     (rf"(?P<at>(?:{_WHERE}) .+?) (?:, )?(?:there (?:is|are)|{_SELF} (?:can )?{_SEE}|is|are|{_STAND}) (?P<things>.+)",
      _read_fronted),
     (r"(?P<thing>.+?) (?P<verb>contains?|holds?) (?P<things>.+)", _read_contents),
     (rf"{_ACT}(?:am |are |is )?{_HOLD}(?: up)? (?P<things>.+?)(?: up)?(?: from (?P<at>.+))?", _read_carried),
     (rf"{_ACT}{_PUT}(?: down)? (?P<parts>.+?)(?: down)?", _read_put),
-    (rf"{_SELF} (?:am|are|is|stands?|sits?)(?: {_LEFT})? (?P<at>.+)", _read_went),
+    (rf"{_SELF} (?:am|are|is|stands?|sits?)(?: {_LEFT})? (?P<at>(?:{_WHERE}) .+)", _read_went),
     (rf"{_ACT}{_GO} (?P<at>.+)", _read_went),
     (rf"{_ACT}{_CHANGE} (?:(?P<before>on|off) )?(?P<thing>.+?)(?: (?P<after>on|off))?", _read_made),
     (rf"(?P<things>.+?) (?:is|are)(?P<denied> not)?(?: {_LEFT})? (?P<rest>.+)", _read_is),
@@ -430,9 +443,11 @@ def _is_figure(name: str) -> bool:
     return name.rpartition(" ")[2] in KINDS["figure"] or name.partition(" of ")[0].rpartition(" ")[2] in KINDS["figure"]
 
 
-def _ends_in_verb(thing: str) -> bool:
-    """Return whether the last word may be a verb, not a noun."""
+def _has_verb(thing: str) -> bool:
+    """Decide whether a word of a bare name may be a verb."""
     first, _, last = thing.rpartition(" ")
+    if not _MAY_BE_VERB.isdisjoint(thing.split()[1:]) or thing == "hold":
+        return True
     if not first:
         return False
     return _DONE.fullmatch(last) is not None or last in IRREGULAR or (last[-1] == "s" and last[-2:] not in ("ss", "us"))
