@@ -7,7 +7,7 @@ import pytest
 from embodied_mem.language.chat import ChatError, ChatReply, UsageMeter
 from embodied_mem.language.recorded_chat import RecordedChatModel
 from embodied_mem.worlds.memento.agent.react import ReActAgent, Reply, parse_reply
-from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
+from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep, parse_action
 
 FIRST = (
     "Task: Put the cup on the bed.\n\nFurniture:\nkitchen_1: floor_kitchen_1, table_4\nObjects:\nNo objects found yet"
@@ -87,3 +87,49 @@ def test_a_recorded_run_says_the_same_again(tmp_path):
 
     once = played(RecordedChatModel(Script("Explore[kitchen_1]", "Done[]"), tmp_path / "calls.jsonl"))
     assert played(RecordedChatModel(None, tmp_path / "calls.jsonl", name="script")) == once
+
+
+SEEN = "Result: Successful execution!\nObjects: cup_0: table_4 in kitchen_1"
+FAR = "Result: Not close enough to the object.\nObjects: cup_0: table_4 in kitchen_1"
+
+
+def test_only_the_newest_list_of_objects_is_sent():
+    model = Script("Explore[kitchen_1]", "Pick[cup_0]", "Done[]")
+    agent = ReActAgent(model)
+    agent.begin("Put the cup on the bed.", FIRST)
+    for observation in (FIRST, SEEN, FAR):
+        agent.act(observation)
+    contents = [message["content"] for message in model.asked[-1]]
+    assert FIRST in contents[1]
+    assert contents[3] == "Result: Successful execution!"
+    assert contents[5] == FAR
+
+
+def test_an_action_that_is_refused_again_is_named():
+    model = Script(*["Thought: now.\nPick[cup_0]"] * 4, "FindObjectTool[cup]", "FindObjectTool[cup]", "Done[]")
+    agent = ReActAgent(model)
+    agent.begin("Put the cup on the bed.", FIRST)
+    agent.act(FIRST)
+    for observation in (FAR, FAR, FAR, SEEN, FAR, FAR):
+        agent.act(observation)
+    newest = [asked[-1]["content"] for asked in model.asked[1:]]
+    assert newest[:3] == [
+        FAR,
+        f"{FAR}\nPick[cup_0] was refused twice: try another action.",
+        f"{FAR}\nPick[cup_0] was refused 3 times: try another action.",
+    ]
+    assert newest[3:] == [SEEN, FAR, FAR]  # a tool that finds nothing refuses nothing
+
+
+def test_without_memories_there_is_an_example_of_another_house():
+    model = Script("Done[]", "Done[]")
+    for memories in ([], [Trace("1", "s", "Bring the mug.", (TraceStep("Why.", "Pick[mug_0]", "Result: ok"),))]):
+        agent = ReActAgent(model)
+        agent.begin("Put the cup on the bed.", FIRST, memories)
+        agent.act(FIRST)
+    alone, with_memory = (asked[1]["content"] for asked in model.asked)
+    assert alone.startswith("Example of a task in another house:\n")
+    assert with_memory.startswith("Below are example solutions")
+    assert "another house" not in with_memory
+    calls = [line for line in alone.partition("\n\nTask: ")[0].splitlines() if parse_action(line)[0]]
+    assert [parse_action(call)[0] for call in calls] == ["Explore", "Navigate", "Pick", "Navigate", "Place", "Done"]

@@ -4,14 +4,17 @@
     agent.begin(instruction, observation, memories)
     agent.act(observation), agent.malformed
 
-Prompt, in the paper's order: who you are; the memories as example solutions; what is known of the user; task and house;
-actions; format of an answer. Then answers and observations in turn. The wording is ours.
+Prompt, in the paper's order: who you are; the memories as example solutions, or one of another house where there are
+none; what is known of the user; task and house; actions; format of an answer. Then answers and observations in turn.
+The wording is ours. An observation lists all objects that were seen so far: only the newest list is sent. An action
+that was refused again is named.
 
 Source: MEMENTO C.1 and F.2 (ReAct prompting), D.1 (text of the user profile).
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
 from collections.abc import Sequence
@@ -22,9 +25,13 @@ from embodied_mem.language.json_answers import find_json, without_thoughts
 from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory.profile import UserProfile
 
-from ..traces.trace import Trace, parse_action
+from ..traces.trace import Trace, parse_action, parse_result, succeeded
 
 _PACKAGE = "embodied_mem.worlds.memento.agent"
+_MOTOR_SKILLS = frozenset(("Navigate", "Explore", "Pick", "Place", "Open", "Close"))
+_TIMES = {2: "twice"}
+_NUM_INSTRUCTIONS = 2
+"""Messages before the first answer."""
 _CALL = re.compile(r"\w+\s*\[[^\[\]\n]*\]")
 
 
@@ -88,29 +95,28 @@ class ReActAgent:
     def begin(
         self, instruction: str, observation: str, memories: Sequence[Trace] = (), profile: UserProfile | None = None
     ) -> None:
-        parts = []
-        shown = memories[: self._max_examples]
-        if shown:
-            parts.append(
-                "Below are example solutions that you performed before in the same house. Use what is related."
-            )
-            for number, memory in enumerate(shown, 1):
-                parts.append(f"Example {number}:\n{memory.render()}")
-        known = profile.recall(instruction, 5) if profile is not None else []
-        if known:
-            parts.append("What is known of the user:\n" + "\n".join(f"- {item.text}" for item in known))
-        parts += [observation.strip(), prompt(_PACKAGE, "household_actions")]
+        examples = enumerate(memories[: self._max_examples], 1)
+        texts = [f"Example {number}:\n{memory.render()}" for number, memory in examples]
+        facts = [f"- {item.text}" for item in profile.recall(instruction, 5)] if profile is not None else []
+        parts = [
+            prompt(_PACKAGE, "household_memories" if texts else "household_example").format(
+                memories="\n\n".join(texts)
+            ),
+            prompt(_PACKAGE, "household_profile").format(facts="\n".join(facts)) if facts else "",
+            observation.strip(),
+            prompt(_PACKAGE, "household_actions"),
+        ]
         self._messages = [
             {"role": "system", "content": prompt(_PACKAGE, "household")},
-            {"role": "user", "content": "\n\n".join(parts)},
+            {"role": "user", "content": "\n\n".join(filter(None, parts))},
         ]
-        self._first = True
+        self._action = ""
+        self._refusals: collections.Counter[str] = collections.Counter()
 
     def act(self, observation: str) -> Reply:
         """Act on an observation; an answer without an action is played as it is."""
-        if not self._first:
-            self._messages.append({"role": "user", "content": observation})
-        self._first = False
+        if len(self._messages) > _NUM_INSTRUCTIONS:
+            self._observe(observation)
         self.answers += 1
         failure = ""
         try:
@@ -125,7 +131,26 @@ class ReActAgent:
             self.malformed += 1
             self.last_error = failure or f"no action in {text[:200]!r}"
         self._messages.append({"role": "assistant", "content": f"{text}\nAssigned!"})
+        self._action = reply.action
         return reply
+
+    def messages(self) -> list[Message]:
+        """Return what the model is sent next, but for the newest observation."""
+        return list(self._messages)
+
+    def _observe(self, observation: str) -> None:
+        """Adds an observation; of the one before stays the result, of a refusal how often it was."""
+        before = self._messages[-2]
+        if len(self._messages) > _NUM_INSTRUCTIONS + 1 and "\nObjects:" in str(before["content"]):
+            before["content"] = f"Result: {parse_result(str(before['content']))}"
+        name, _ = parse_action(self._action)
+        if name in _MOTOR_SKILLS and not succeeded(observation):
+            self._refusals[self._action] += 1
+        else:
+            del self._refusals[self._action]
+        if (times := self._refusals[self._action]) > 1:
+            observation += f"\n{self._action} was refused {_TIMES.get(times, f'{times} times')}: try another action."
+        self._messages.append({"role": "user", "content": observation})
 
 
 def parse_reply(text: str) -> Reply:
