@@ -44,6 +44,7 @@ class TrainingTasks:
         num_train: number of training tasks.
         num_valid: number of validation tasks.
         make_teacher: gives a fresh teacher for an episode of a training task, by its index; it is of the task's world.
+        commands: the commands of a training task's world in words, by its index; for a teacher that is a chat model.
         task_key: of the memory bank.
         each: see `play_teacher`.
         test: tasks of the closing table, those of `evaluation.tasks`; validation tasks where it names none.
@@ -57,6 +58,7 @@ class TrainingTasks:
     num_train: int
     num_valid: int
     make_teacher: Callable[[int], Teacher]
+    commands: Callable[[int], str]
     task_key: Callable[[str], str] = str
     each: Each = map
     test: Any = None
@@ -112,6 +114,7 @@ def make_tasks(config: Config) -> TrainingTasks:
         sum(map(len, train)),
         sum(map(len, valid)),
         make_teacher,
+        lambda task: of_task[task].commands(),
         task_key_of(sources),
         test=test,
         num_test=sum(map(len, tested)),

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from embodied_mem.compiler.brief_state import BriefState, Create, Delete, Edit, Fold
+from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory import Experience
 from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.training.config import WorldConfig
@@ -129,6 +130,9 @@ class ErrandTasks:
 
     def teacher(self, kinds: Sequence[str] | None = None) -> ErrandTeacher:
         return ErrandTeacher(type(self).order, kinds=kinds or self.kinds)
+
+    def commands(self) -> str:
+        return prompt(type(self).__module__.rpartition(".")[0], "commands")
 
     def player(self) -> TaughtPlayer:
         return TaughtPlayer(lambda order: ErrandTeacher(order, kinds=self.kinds), type(self).order)

@@ -130,7 +130,7 @@ def write(text):
 
 def teach(text):
     for answer in (text, json.dumps({"output": text, "action": text, "reference": text})):
-        ChatTeacher(Says(answer)).begin(GOAL, ROOM.text(), ())
+        ChatTeacher(Says(answer), "look").begin(GOAL, ROOM.text(), ())
 
 
 def compile_(text):

@@ -1,12 +1,13 @@
 """A teacher by chat model: a model behind an OpenAI-compatible server writes the lessons.
 
     model = RecordedChatModel(OpenAIChatModel("http://localhost:8000/v1", model="qwen2.5-72b"), "teacher.jsonl")
-    play_teacher(envs, tasks, bank, lambda task: ChatTeacher(model), top_k=4, detour=0.1, seed=0)
+    play_teacher(envs, tasks, bank, lambda task: ChatTeacher(model, source.commands()), top_k=4, detour=0.1, seed=0)
     tasks = taught_by(model, make_tasks(config), TeacherStatistics())     # of a whole run, several episodes at a time
 
-It gets what the compiler will get (experiences, Brief State, last command, observation) and nothing of the simulator.
-Its answer is JSON with the compiler's output in our grammar, the command, and what soft tokens should convey. What it
-gets wrong is counted; a teacher that is mostly unreadable is an error, not data.
+It is told the world's commands, and gets what the compiler will get (experiences, Brief State, last command,
+observation) and nothing of the simulator. Its answer is JSON with the compiler's output in our grammar, the command,
+and what soft tokens should convey. What it gets wrong is counted; a teacher that is mostly unreadable is an error, not
+data.
 
 Source: MemCompiler C.2.
 """
@@ -26,39 +27,14 @@ from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.compiler.view import compile_prompt, start_view
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.language.chat import ChatModel
+from embodied_mem.language.chat import ChatModel, Message
 from embodied_mem.language.json_answers import find_json
+from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory import Experience
 from embodied_mem.training.teachers.lesson import Lesson, Noise
 
 if TYPE_CHECKING:
     from embodied_mem.training.tasks import TrainingTasks
-
-SYSTEM_PROMPT = """\
-You compile memory for an agent that acts in a household by text commands. You see experiences of earlier tasks, the
-Brief State (goal; done, now, next: subgoals; holding; seen: objects and places; room: number of receptacles of each
-kind; searched: receptacles looked into), the last command and its answer. An x behind a place of an experience says
-that it was searched already or is not in this room; "left" names the first receptacle of each kind that was not
-searched.
-
-Answer with JSON: {"output": text, "action": text, "reference": text}.
-
-"output" has one line each, in this order, every part optional but the first:
-  experience | brief | hybrid | noaction      guidance only | edits only | both | neither
-  + FIELD: ENTRY                              a new belief; seen entries read "apple 1 in fridge 1"
-  ~ FIELD: ENTRY                              a revised belief
-  - FIELD: ENTRY                              a belief that no longer holds; for seen the object alone
-  fold                                        the current subgoal is completed
-  do: GUIDANCE                                find X in P | take O from P | clean O with P | put O in P | use O in P
-  why: REASON
-On the first step create now and next. Give guidance only if it follows from the experiences, the Brief State or the
-answer; if memory has nothing to add, give none.
-
-"action" is the command that a good agent would give now: go to P, open P, examine P, take O from P, move O to P,
-clean O with P, heat O with P, cool O with P, use O.
-
-"reference" names the remembered places that come next, soonest first, separated by "; "; empty without guidance.
-"""
 
 RESPONSE_FORMAT = {
     "type": "json_schema",
@@ -123,6 +99,7 @@ class ChatTeacher:
 
     Args:
         model: answers; its own meter counts tokens and its budget stops it.
+        commands: of the world, in words (`TaskSource.commands`).
         statistics: shared between episodes; a new one if None.
         max_tokens: longest answer.
         noise: the world's false beliefs and imagined answers; None for a play without them.
@@ -131,11 +108,13 @@ class ChatTeacher:
     def __init__(
         self,
         model: ChatModel,
+        commands: str,
         statistics: TeacherStatistics | None = None,
         max_tokens: int = 512,
         noise: Noise | None = None,
     ):
         self._model = model
+        self._instruction = prompt("embodied_mem.training.teachers", "teach").format(commands=commands)
         self._noise = noise
         self._max_tokens = max_tokens
         self.statistics = statistics if statistics is not None else TeacherStatistics()
@@ -165,11 +144,13 @@ class ChatTeacher:
         other._view = copy.deepcopy(self._view, memo)
         return other
 
+    def messages(self) -> list[Message]:
+        """Return what the model is sent at this step."""
+        question = compile_prompt(self._view).removesuffix("\n=")
+        return [{"role": "system", "content": self._instruction}, {"role": "user", "content": question}]
+
     def _lesson(self) -> Lesson:
-        messages: list[dict[str, object]] = [
-            {"role": "system", "content": SYSTEM_PROMPT},
-            {"role": "user", "content": compile_prompt(self._view).removesuffix("\n=")},
-        ]
+        messages = self.messages()
         reply = self._model.complete(
             messages, max_tokens=self._max_tokens, temperature=0.0, response_format=RESPONSE_FORMAT
         )
@@ -201,7 +182,9 @@ def taught_by(
     pool = concurrent.futures.ThreadPoolExecutor(num_threads)
     noise = tasks.make_teacher
     return dataclasses.replace(
-        tasks, make_teacher=lambda task: ChatTeacher(model, statistics, noise=noise(task)), each=pool.map
+        tasks,
+        make_teacher=lambda task: ChatTeacher(model, tasks.commands(task), statistics, noise=noise(task)),
+        each=pool.map,
     )
 
 

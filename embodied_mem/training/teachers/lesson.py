@@ -150,6 +150,10 @@ class TaskSource(Protocol):
         """Make a teacher of an episode; imagined answers are of `kinds`, None for this world's own."""
         ...
 
+    def commands(self) -> str:
+        """Return the commands of this world, as chat models are told them."""
+        ...
+
     def task_key(self, task_id: str) -> str:
         """Return what identifies a task whose experiences must not be shown to who plays it."""
         ...

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from embodied_mem import envs
+from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.worlds.alfworld.engine import Game
@@ -18,6 +19,7 @@ from embodied_mem.worlds.alfworld.statistics import household_kinds
 from embodied_mem.worlds.alfworld.wording.follower import Follower
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher, RuleTeacher
+from embodied_mem.worlds.alfworld.wording.text import put_command
 
 EXPERIENCES = 25
 """Games that memory holds of each home that is held out, before each change where there are some."""
@@ -112,6 +114,11 @@ class AlfworldTasks:
         if self._world.procedures:
             return ProcedureTeacher(*settings)
         return RuleTeacher(*settings, here_only=bool(self._world.changes))
+
+    def commands(self) -> str:
+        return prompt("embodied_mem.worlds.alfworld.wording", "commands").format(
+            put=put_command("O", "P", self._world.grammar)
+        )
 
     def demonstrator(self, task: Any) -> RuleTeacher:
         """Return a demonstrator that knows the meaning of the home's procedures."""

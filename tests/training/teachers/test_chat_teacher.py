@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 from chat_answers import Server, reply
 
-from embodied_mem.compiler.output_grammar import OutputType, render_output
+from embodied_mem import registry
+from embodied_mem.compiler.brief_state import BriefState, apply_all
+from embodied_mem.compiler.output_grammar import OutputType, parse_output, render_output
 from embodied_mem.compiler.view import compile_prompt, start_state, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import OpenAIChatModel, RecordedChatModel
 from embodied_mem.language.chat import ChatReply
+from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import bank_of, make_tasks
 from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics, taught_by
 from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, TeacherNoise
 from experiments.configs import cli, load
 
@@ -25,6 +30,7 @@ ROOM = (
     "cabinet 2, a cabinet 1, a fridge 1, and a sinkbasin 1.\n\nYour task is to: put a clean apple in fridge."
 )
 GOAL = "put a clean apple in fridge."
+COMMANDS = AlfworldTasks(load("alfworld").world, 0).commands()
 
 
 class Scripted:
@@ -50,7 +56,7 @@ def test_a_chat_teacher_that_says_what_the_rules_say_gives_the_same_lessons():
     model = Scripted(
         *(answer(render_output(lesson.output), lesson.action, lesson.reference) for lesson in (first, second))
     )
-    teacher = ChatTeacher(model)
+    teacher = ChatTeacher(model, COMMANDS)
     assert teacher.begin(GOAL, ROOM, ()) == first
     assert teacher.next(first.action, took, first.state) == second
     assert teacher.statistics == TeacherStatistics(answers=2)
@@ -64,7 +70,7 @@ def test_illegal_edits_are_left_out_and_counted():
     model = Scripted(
         answer("hybrid\n+ now: find apple\n- seen: mug 1\n+ nonsense\ndo: find apple in fridge 1", "go to fridge 1")
     )
-    teacher = ChatTeacher(model)
+    teacher = ChatTeacher(model, COMMANDS)
     lesson = teacher.begin(GOAL, ROOM, ())
     assert render_output(lesson.output) == "hybrid\n+ now: find apple\ndo: find apple in fridge 1"
     assert lesson.state.current == "find apple"
@@ -73,7 +79,7 @@ def test_illegal_edits_are_left_out_and_counted():
 
 @pytest.mark.parametrize("text", ["", "not json", "[]", '{"output": 1, "action": "look", "reference": ""}'])
 def test_an_unreadable_answer_is_no_guidance(text):
-    lesson = ChatTeacher(Scripted(text)).begin(GOAL, ROOM, ())
+    lesson = ChatTeacher(Scripted(text), COMMANDS).begin(GOAL, ROOM, ())
     assert lesson.output.type is OutputType.NOACTION
     assert (lesson.action, lesson.state) == ("look", start_state(GOAL, "cabinet 2; fridge 1; sinkbasin 1"))
 
@@ -81,16 +87,51 @@ def test_an_unreadable_answer_is_no_guidance(text):
 def test_a_teacher_that_is_mostly_unreadable_stops():
     statistics = TeacherStatistics()
     for _ in range(19):
-        ChatTeacher(Scripted("?"), statistics).begin(GOAL, ROOM, ())
+        ChatTeacher(Scripted("?"), COMMANDS, statistics).begin(GOAL, ROOM, ())
     with pytest.raises(TeacherError, match="20 of 20 answers"):
-        ChatTeacher(Scripted("?"), statistics).begin(GOAL, ROOM, ())
+        ChatTeacher(Scripted("?"), COMMANDS, statistics).begin(GOAL, ROOM, ())
 
 
 def test_the_user_message_is_the_compilers_prompt():
     model = Scripted(answer("noaction", "look"))
-    teacher = ChatTeacher(model)
+    teacher = ChatTeacher(model, COMMANDS)
     teacher.begin(GOAL, ROOM, ())
     assert model.asked[0][0][1]["content"] + "\n=" == compile_prompt(teacher._view)
+
+
+def test_the_worked_outputs_are_legal():
+    """Every edit of both is admitted by the Brief State of its example."""
+    system = ChatTeacher(Scripted(), COMMANDS)._instruction
+    examples = re.findall(r"^goal: .*?(?=^>)|^\{[^\n]*\}$", system.partition("Example: ")[2], re.DOTALL | re.MULTILINE)
+    assert len(examples) == 4
+    for state, text in zip(examples[::2], examples[1::2]):
+        output = parse_output(json.loads(text)["output"])
+        assert (output.malformed, output.mismatched) == (0, False)
+        after, refused = apply_all(output.edits, BriefState.parse(state)[0])
+        assert refused == 0
+        assert after.current == ("put keychain in sidetable" if "now: " in state else "find keychain")
+
+
+@pytest.mark.parametrize(
+    ("world", "says", "not_says"),
+    [
+        ("alfworld", "move O to P", "slice"),
+        ("eb_alfred", "cuts it", "inventory"),
+        ("eb_habitat", "move O to P", "clean O"),
+    ],
+)
+def test_each_world_tells_its_commands(world, says, not_says):
+    sides = WorldConfig(name=world, train="train", valid="held_out" if world != "alfworld" else "valid_seen")
+    source = registry.load(world, "tasks")(sides, 0)
+    model = Scripted(answer("noaction", "look"))
+    ChatTeacher(model, source.commands()).begin(GOAL, ROOM, ())
+    system = model.asked[0][0][0]["content"]
+    told = system.partition("in one of these forms:\n")[2].partition('"reference"')[0]
+    assert told.startswith("go to P, open P")
+    assert says in told
+    assert not_says not in told
+    older = dataclasses.replace(load("alfworld").world, grammar="0.3")
+    assert "put O in/on P" in AlfworldTasks(older, 0).commands()
 
 
 def test_the_play_is_misled_as_the_worlds_noise_says_and_not_at_all_without():
@@ -98,7 +139,7 @@ def test_the_play_is_misled_as_the_worlds_noise_says_and_not_at_all_without():
     closed, shows = "You arrive at fridge 1. The fridge 1 is closed.", "On the cabinet 1, you see a mug 1."
 
     def said(noise):
-        teacher = ChatTeacher(Scripted(text), noise=noise)
+        teacher = ChatTeacher(Scripted(text), COMMANDS, noise=noise)
         lesson = teacher.begin(GOAL, ROOM, ())
         misled = teacher.mislead(lesson, lesson.action, closed, "cabinet 2; fridge 1", np.random.default_rng(0))
         return lesson, misled, teacher.imagined_answer(shows, "apple", np.random.default_rng(0))

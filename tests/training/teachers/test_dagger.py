@@ -113,7 +113,7 @@ def test_an_executors_loop_gives_one_sample_with_the_teachers_command(played, tm
         load("grpo_cpu"), executor_correction=CorrectionConfig(num_games=6, max_steps=12, sft=SFTConfig(steps=1))
     )
     stubborn = Stubborn("eat everything")
-    games = Games(config, TrainingTasks(world_of(4), None, None, NUM_GAMES, 0, teacher_of), played[0])
+    games = Games(config, TrainingTasks(world_of(4), None, None, NUM_GAMES, 0, teacher_of, str), played[0])
     own = correction.own_commands(games, stubborn, 0, tmp_path)
     assert len(stubborn.prompts) == 6 * 12
     assert len(own) == 6 * 3, "the first step, the first answer, and twice the same answer"
@@ -139,7 +139,7 @@ def test_a_state_that_a_compilers_episode_comes_back_to_gives_one_sample(played,
     )
     deliveries = []
     monkeypatch.setattr(correction, "play", lambda *given, **_: deliveries.append(given[2].name) or [silent])
-    games = Games(config, TrainingTasks(world_of(1), None, None, 1, 0, teacher_of), bank)
+    games = Games(config, TrainingTasks(world_of(1), None, None, 1, 0, teacher_of, str), bank)
     own = correction.own_episodes(games, types.SimpleNamespace(num_soft=0), None, 0, tmp_path)
     assert [s.compiler_prompt for s in own] == list(dict.fromkeys(s.compiler_prompt for s in own))
     assert len(own) == 2
