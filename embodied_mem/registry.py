@@ -37,8 +37,8 @@ BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "memento", "scienceworld")
 """Worlds of this package: `embodied_mem.worlds.<name>` has a card `WORLD`."""
 
 PARTS = (
-    "env", "generated", "convert", "reader", "agent", "skills", "instruction", "tasks", "samples", "benchmark",
-    "parity",
+    "env", "generated", "convert", "reader", "agent", "skills", "examples", "instruction", "tasks", "samples",
+    "benchmark", "parity",
 )  # fmt: skip
 """What a card may name beside backends."""
 
@@ -58,6 +58,7 @@ class World:
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.
         skills: (`PlannerCriticConfig`) -> its commands as `agents.robot.skills.Skill`, for planners that are told them.
+        examples: (`PlannerCriticConfig`) -> worked examples of plans, for planners that are chat models.
         instruction: (grammar) -> what a published model is told before it acts: task, commands, the prompt, examples.
         tasks: a `training.teachers.lesson.TaskSource`: what it can be trained on.
         samples: a `training.teachers.episodes.SampleSource`, for a world that is recorded rather than played to train.
@@ -75,6 +76,7 @@ class World:
     reader: str = ""
     agent: str = ""
     skills: str = ""
+    examples: str = ""
     instruction: str = ""
     tasks: str = ""
     samples: str = ""

@@ -191,9 +191,9 @@ class SceneServer:
             self.num_plans += 1
             names = {skill.name: skill.arguments for skill in self.home.skills}
             steps = [{"skill": skill, **dict(zip(names[skill], given.split(", ")))} for skill, _, given in calls]
-            return json.dumps({"steps": steps})
+            return json.dumps({"reasoning": "", "done": "", "left": "", "steps": steps})
         if system.startswith("You are the critic"):
-            return '{"ok": true, "reason": ""}'
+            return '{"reason": "", "ok": true}'
         return self.view(question) if system.startswith("You are the eyes") else "where is the banana"
 
     def view(self, question: Sequence[dict[str, Any]]) -> str:

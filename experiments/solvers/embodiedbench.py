@@ -224,7 +224,10 @@ class PlannerBenchmark:
         self, config: PlannerCriticConfig, memory: LifelongMemory | None, seats: Seats | None = None
     ) -> PlannerCriticAgent:
         """Make an agent that goes on with `memory` and asks models at `seats`."""
-        parts = chat_parts(seats, load(self.world, "skills")(config)) if seats is not None else {}
+        parts: dict[str, Any] = {}
+        if seats is not None:
+            skills, examples = (load(self.world, part)(config) for part in ("skills", "examples"))
+            parts = chat_parts(seats, skills, examples=examples)
         is_written = seats is not None and seats.memory is not None
         agent = PlannerCriticAgent.for_world(self.world, config, None if is_written else memory, **parts)
         if is_written and memory is not None:

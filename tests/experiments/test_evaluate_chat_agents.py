@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 from chat_answers import Server, reply
@@ -12,6 +13,8 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.language import ChatError
 from experiments.evaluate import main
+
+NAMES = "Names, by the skills that take them:\n"
 
 
 @pytest.fixture(autouse=True)
@@ -29,10 +32,12 @@ def acting(body):
     if schema["name"] == "verdict":
         return reply(json.dumps({"ok": True, "reason": ""}), 300, 9)
     first = schema["schema"]["properties"]["steps"]["items"]["anyOf"][0]["properties"]
-    names = asked.partition("Names: ")[2].split(", ") if "Names: " in asked else ["desk 1", "shelf 1"]
+    names = re.findall(r"(?<=: )[^,(\n]+", asked.partition(NAMES)[2]) or ["desk 1", "shelf 1"]
     arguments = [key for key in first if key not in ("skill", "why")]
-    steps = [{"skill": first["skill"]["enum"][0], **dict.fromkeys(arguments, name), "why": "x"} for name in names[:2]]
-    return reply(json.dumps({"steps": steps}), 400, 30)
+    steps = [
+        {"skill": first["skill"]["enum"][0], **dict.fromkeys(arguments, name.strip()), "why": "x"} for name in names[:2]
+    ]
+    return reply(json.dumps({"reasoning": "x", "done": "", "left": "all", "steps": steps}), 400, 30)
 
 
 WRITTEN = {"summary": "the robot looked", "lessons": ["Desks are clean."], "same": None, "delete": [], "changes": []}
@@ -96,7 +101,9 @@ def test_worlds_with_other_words(world, request, monkeypatch, tmp_path, capsys):
     assert episode.tokens == report["usage"]["prompt_tokens"] + report["usage"]["completion_tokens"]
     system, user = (message["content"] for message in requests[0][2]["messages"])
     assert {"eb_alfred": "put_down():", "eb_habitat": "navigate(place):"}[world] in system
-    assert {"eb_alfred": "KeyChain", "eb_habitat": "rubriks cube"}[world] in user.partition("Names: ")[2]
+    assert {"eb_alfred": "KeyChain", "eb_habitat": "rubriks cube"}[world] in user.partition(NAMES)[2]
+    assert ("Example: wash a thing" in system) == (world == "eb_alfred")
+    assert {"eb_alfred": "At first: In view: ", "eb_habitat": "At first: You are in an apartment."}[world] in user
 
 
 def test_memento(memento_data, monkeypatch, tmp_path, capsys):

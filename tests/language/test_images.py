@@ -95,7 +95,8 @@ class Eye:
         _, count = texts_and_images(messages)
         name = response_format["json_schema"]["name"] if response_format else "line"
         self.shown.append((name, count))
-        plan = '{"steps": [{"skill": "look_at", "thing": "cup"}, {"skill": "task_complete"}]}'
+        steps = '[{"skill": "look_at", "thing": "cup"}, {"skill": "task_complete"}]'
+        plan = f'{{"reasoning": "", "done": "", "left": "", "steps": {steps}}}'
         return ChatReply({"plan": plan, "verdict": '{"ok": true, "reason": ""}'}.get(name, "it looked"))
 
 

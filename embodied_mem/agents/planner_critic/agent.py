@@ -209,6 +209,7 @@ class PlannerCriticAgent(Agent):
         self.record.memory_s += time.perf_counter() - start
         self._begun = False
         self._query = goal
+        self.plan = None
         self._steps: list[PlanStep] = []
         self._step = PlanStep("")
         if images and self.memory.perceiver is not None:
@@ -256,6 +257,7 @@ class PlannerCriticAgent(Agent):
     def _take_note(self, action: str, observation: str) -> None:
         working, view = self._working, None
         working.observation = observation
+        before = working.refusals.get(action)
         start = time.perf_counter()
         if self.memory.perceiver is not None:  # it writes the summary, and others read what it saw
             self._rules.note(self.memory, working, self._step, observation)
@@ -267,6 +269,8 @@ class PlannerCriticAgent(Agent):
         end = time.perf_counter()
         if self.memory.perceiver is None:
             self._rules.note(self.memory, working, self._step, observation)
+        if before is not None and working.refusals[action] == before:
+            del working.refusals[action]  # this time it worked
         self.record.think_s += end - middle
         self.record.memory_s += middle - start + time.perf_counter() - end
 
@@ -327,5 +331,6 @@ class PlannerCriticAgent(Agent):
         working = self._working
         return Situation(
             working.goal, working.room, beliefs, found, self.memory, tuple(working.summaries), objection,
-            working.images, self._commands,
+            working.images, self._commands, working.action, working.observation, dict(working.refusals),
+            self.plan.progress if self.plan else "", tuple(self._steps[1:]),
         )  # fmt: skip

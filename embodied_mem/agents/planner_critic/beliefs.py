@@ -14,7 +14,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
@@ -29,6 +29,13 @@ _HOME = re.compile(r"\AHome: (.+)\.$", re.MULTILINE)
 
 Refused = Counter[tuple[str, str, str]]
 """(command, where, what was held) -> times that it had no effect."""
+
+
+class Refusal(NamedTuple):
+    """A command without effect: how often in this task, and the answer of the last time."""
+
+    times: int
+    answer: str
 
 
 def in_home(name: str, observation: str) -> str:
@@ -62,7 +69,8 @@ class WorkingMemory:
         receptacles: that the room's text lists, in its order.
         summaries: one line per step done.
         action, observation: of the last step.
-        refused: what had no effect.
+        refused: what had no effect, as far as that still counts.
+        refusals: commands that had no effect in this task and did not work since.
         beside: pairs of receptacles known to be reached from one place: one could not go from the first to the second.
         began: the memories' clock at the start.
         kinds: of things that matter for the goal.
@@ -81,6 +89,7 @@ class WorkingMemory:
     action: str = ""
     observation: str = ""
     refused: Refused = dataclasses.field(default_factory=Counter)
+    refusals: dict[str, Refusal] = dataclasses.field(default_factory=dict)
     beside: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     began: int = 0
     kinds: tuple[str, ...] = ()
@@ -99,6 +108,8 @@ class WorkingMemory:
         """Notes that the last step had no effect where it was made, with what was held."""
         held, at = self.before
         self.refused[command, at, held] += 1
+        times = self.refusals[command].times if command in self.refusals else 0
+        self.refusals[command] = Refusal(times + 1, self.observation)
 
     def keep(self, text: str) -> None:
         """Adds to the last answers, of which `RECENT` stay."""

@@ -6,36 +6,50 @@
 The planner is told what can be done by a list of skills; nothing else in the prompts knows a world or a robot. Where
 cameras give pictures, all three see them.
 
-An answer that cannot be used is counted and replaced by what does no harm: a plan by looking around, a verdict by
-consent, a summary and a query by rules. A used-up budget is not: it ends the run, and so do `MAX_UNUSABLE_PLANS` in a
-row.
+An answer that cannot be used is counted and replaced by what does no harm: a plan by a step that needs nothing, a
+verdict by consent, a summary and a query by rules. A used-up budget is not: it ends the run, and so do
+`MAX_UNUSABLE_PLANS` in a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
-from embodied_mem.agents.robot.skills import Skill, checked_skills, read_command
+from embodied_mem.agents.planner_critic.situation_text import (
+    MANY_REFUSALS,
+    describe,
+    describe_names,
+    describe_times,
+    names_in,
+)
+from embodied_mem.agents.robot.skills import TASK_COMPLETE, Skill, checked_skills, read_command
 from embodied_mem.forks import forking_lock
-from embodied_mem.language.chat import ChatError, ChatModel
+from embodied_mem.language.chat import ChatError, ChatModel, Message
 from embodied_mem.language.images import Picture, content
 from embodied_mem.language.json_answers import complete_json, without_thoughts
 from embodied_mem.language.prompt_files import prompt
 from embodied_mem.language.seats import Seats
-from embodied_mem.memory.recollection import Recollection
-from embodied_mem.memory.trust import WARNING
 
 _PACKAGE = "embodied_mem.agents.planner_critic"
 MAX_UNUSABLE_PLANS = 5
 """So many in a row are an error: the model, or the server, does not do what it is asked for."""
-_MAX_SUMMARIES = 8
+_LABEL = re.compile(
+    r"\W{0,5}(?:(?:here(?: is|'s)|sure|the|a|my|one|short|search|memory|step)\W{1,3}){0,5}"
+    r"(?:summary|query|sentence|answer)\W{0,4}[:\uff1a]\s{0,3}",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^(?:the|an?) ")
+_QUOTES = "\"'`* "
 
 
 def plan_schema(skills: Sequence[Skill], max_steps: int) -> dict[str, Any]:
-    """Return what a plan of these skills looks like as JSON: each step has a skill and its arguments by name."""
+    """Return the schema of a plan: thoughts, progress, then steps."""
+    line = {"type": "string", "maxLength": 300}
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     steps = [
         {
@@ -43,7 +57,7 @@ def plan_schema(skills: Sequence[Skill], max_steps: int) -> dict[str, Any]:
             "properties": {
                 "skill": {"enum": [skill.name]},
                 **dict.fromkeys(skill.arguments, text),
-                "why": {"type": "string", "maxLength": 300},
+                "why": line,
             },
             "required": ["skill", *skill.arguments],
             "additionalProperties": False,
@@ -52,21 +66,26 @@ def plan_schema(skills: Sequence[Skill], max_steps: int) -> dict[str, Any]:
     ]
     return {
         "type": "object",
-        "properties": {"steps": {"type": "array", "items": {"anyOf": steps}, "minItems": 1, "maxItems": max_steps}},
-        "required": ["steps"],
+        "properties": {
+            "reasoning": {"type": "string", "maxLength": 600},
+            "done": line,
+            "left": line,
+            "steps": {"type": "array", "items": {"anyOf": steps}, "minItems": 1, "maxItems": max_steps},
+        },
+        "required": ["reasoning", "done", "left", "steps"],
         "additionalProperties": False,
     }
 
 
 VERDICT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {"ok": {"type": "boolean"}, "reason": {"type": "string", "maxLength": 300}},
-    "required": ["ok", "reason"],
+    "properties": {"reason": {"type": "string", "maxLength": 300}, "ok": {"type": "boolean"}},
+    "required": ["reason", "ok"],
     "additionalProperties": False,
 }
 
 
-def _messages(system: str, user: str, images: Sequence[Picture]) -> list[dict[str, object]]:
+def _messages(system: str, user: str, images: Sequence[Picture]) -> list[Message]:
     return [{"role": "system", "content": system}, {"role": "user", "content": content(user, images)}]
 
 
@@ -107,73 +126,123 @@ class _Asking:
         return answer
 
 
-def describe(situation: Situation, step: PlanStep | None = None) -> str:
-    """Render a situation in words, as planner and critic read it."""
-    found = situation.recollection
-    known = situation.beliefs.describe()
-    parts = [
-        f"Task: {situation.goal}",
-        f"At first: {' '.join(situation.room.partition('Your task is to:')[0].split())}",
-        f"Now:\n{known}" if known else "",
-        "Last steps:\n" + "\n".join(situation.summaries[-_MAX_SUMMARIES:]) if situation.summaries else "",
-        _remembered(found) if found is not None and found.items else "",
-        f"The last plan was given up: {situation.objection}" if situation.objection else "",
-        f"Next step: {step.command}" + (f" (why: {step.why})" if step.why else "") if step is not None else "",
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _remembered(found: Recollection) -> str:
-    """What was found; with a word about quotations if there are some."""
-    return f"Remembered{f' ({WARNING})' if found.quotes else ''}:\n{found.render()}"
-
-
 class ChatPlanner(_Asking):
     """Plans by a model.
+
+    A plan whose first step is no action of the world's list, or was refused again and again, is asked for once more.
 
     Args:
         model: asked.
         skills: what the robot or the world can do.
+        examples: worked examples of plans with these skills; "" for none.
         max_steps: longest plan.
         max_tokens: of an answer.
     """
 
-    def __init__(self, model: ChatModel, skills: Sequence[Skill], *, max_steps: int = 8, max_tokens: int = 512):
+    def __init__(
+        self,
+        model: ChatModel,
+        skills: Sequence[Skill],
+        *,
+        examples: str = "",
+        max_steps: int = 8,
+        max_tokens: int = 768,
+    ):
         super().__init__(model, max_tokens)
         self._skills = {skill.name: skill for skill in checked_skills(skills)}
-        listed = "\n".join(skill.render() for skill in skills)
-        self._instruction = prompt(_PACKAGE, "plan").format(max_steps=max_steps, skills=listed)
+        instruction = prompt(_PACKAGE, "plan").format(max_steps=max_steps, skills=_lines_of(skills))
+        self._instruction = "\n\n".join(filter(None, [instruction, examples]))
         self._schema = plan_schema(skills, max_steps)
 
     def plan(self, situation: Situation) -> Plan:
-        """Implement `Planner.plan`; the step `look` if the model has no usable answer.
+        """Implement `Planner.plan`; without a usable answer, do no harm.
 
         Raises:
-            ChatError: a budget is used up, or this is the last of `MAX_UNUSABLE_PLANS` unusable answers in a row.
+            ChatError: a budget is used up, or this is the last of `MAX_UNUSABLE_PLANS` unusable answers in a row, or
+                no skill can be done without one.
         """
+        names = names_in(tuple(self._skills.values()), situation.commands)
+        messages = self.messages(situation)
+        plan = self._ask(lambda: self._good_plan(messages, situation, names), None, MAX_UNUSABLE_PLANS)
+        return plan or Plan((self._otherwise(situation),), "there is no plan")
+
+    def messages(self, situation: Situation) -> list[Message]:
+        """Return what the model is sent."""
         told = [describe(situation)]
-        if names := self._names(situation.commands):
-            told.append(f"Names: {', '.join(names)}")
-        messages = _messages(self._instruction, "\n\n".join(told), situation.images)
-        value = self._ask(
-            lambda: complete_json(self._model, messages, self._schema, name="plan", max_tokens=self._max_tokens),
-            None,
-            MAX_UNUSABLE_PLANS,
-        )
-        if value is None:
-            return Plan((PlanStep("look", (), "the planner had no usable answer"),), "there is no plan")
-        steps = [self._step(step) for step in value["steps"]]
-        return Plan(tuple(steps), steps[0].why)
+        if names := names_in(tuple(self._skills.values()), situation.commands):
+            told.append(f"Names, by the skills that take them:\n{describe_names(names)}")
+        return _messages(self._instruction, "\n\n".join(told), situation.images)
 
-    def _names(self, commands: Sequence[str]) -> list[str]:
-        """Return what skills take as arguments, in a list of actions; RoboMemory B.1 gives agents all objects so."""
-        calls = [read_command(tuple(self._skills.values()), command) for command in commands]
-        return list(dict.fromkeys(name for call in calls if call is not None for name in call.arguments.values()))
+    def _good_plan(self, messages: list[Message], situation: Situation, names: Mapping[str, Collection[str]]) -> Plan:
+        value = self._complete(messages)
+        plan = self._plan(value, names)
+        if wrong := _problem(plan.steps[0].command, situation):
+            answer: Message = {"role": "assistant", "content": json.dumps(value)}
+            question: Message = {"role": "user", "content": f"{wrong} Plan again, with another first step."}
+            plan = self._plan(self._complete([*messages, answer, question]), names)
+        return plan
 
-    def _step(self, step: dict[str, str]) -> PlanStep:
+    def _complete(self, messages: Sequence[Message]) -> Any:
+        return complete_json(self._model, messages, self._schema, name="plan", max_tokens=self._max_tokens)
+
+    def _plan(self, value: dict[str, Any], names: Mapping[str, Collection[str]]) -> Plan:
+        progress = "; ".join(f"{name}: {text}" for name in ("done", "left") if (text := " ".join(value[name].split())))
+        return Plan(tuple(self._step(step, names) for step in value["steps"]), value["reasoning"], progress)
+
+    def _step(self, step: dict[str, str], names: Mapping[str, Collection[str]]) -> PlanStep:
         skill = self._skills[step["skill"]]
-        arguments = {name: " ".join(step[name].split()) for name in skill.arguments}
+        own = [name for name, skills in names.items() if skill.name in skills]
+        arguments = {name: _name_like(" ".join(step[name].split()), own) for name in skill.arguments}
         return PlanStep(skill.command(arguments), (), step.get("why", ""))
+
+    def _otherwise(self, situation: Situation) -> PlanStep:
+        """Return an admissible step for want of a plan.
+
+        To look, another skill that needs nothing, the last command again.
+        """
+        skills, beliefs = tuple(self._skills.values()), situation.beliefs
+        free = sorted((one for one in skills if not one.preconditions), key=lambda one: one.name != "look")
+        harmless, plain = (
+            [one.command({}) for one in own if not one.arguments and one != TASK_COMPLETE] for own in (free, skills)
+        )
+        others = [command for command in situation.commands if read_command(free, command)]
+        known = dict.fromkeys([*beliefs.things.values(), *beliefs.things, *beliefs.searched, *beliefs.closed])
+        named = [one.command({one.arguments[0]: name}) for one in free if len(one.arguments) == 1 for name in known]
+        options = [
+            *(one for one in harmless if one in (situation.commands or harmless)),
+            *(one for one in (*others, *named) if one not in situation.refusals and one != situation.action),
+            *others, *named, *plain, *filter(None, [situation.action]),
+            *(one.command({}) for one in skills if skills == (TASK_COMPLETE,)),
+        ]  # fmt: skip
+        if not options:
+            problem = "expected a usable plan, or a skill that can be done without one"
+            raise ChatError(f"{self._model.name}: {problem}, got {', '.join(self._skills)}", "malformed")
+        return PlanStep(options[0], (), "the planner had no usable answer")
+
+
+def _lines_of(skills: Sequence[Skill]) -> str:
+    return "\n".join(skill.render() for skill in skills)
+
+
+def _problem(command: str, situation: Situation) -> str:
+    """Return why a plan should not begin so; empty if it may."""
+    if situation.commands and command != TASK_COMPLETE.command({}) and command not in situation.commands:
+        return f"There is no action {command!r}."
+    if command in situation.refusals and (refusal := situation.refusals[command]).times >= MANY_REFUSALS:
+        return f"{command!r} was refused {describe_times(refusal.times)}: {' '.join(refusal.answer.split())}"
+    return ""
+
+
+def _name_like(name: str, names: Collection[str]) -> str:
+    """Return the world's spelling of a name, if there is one.
+
+    The world may know it without an article, or without the number that memory gave it.
+    """
+    if name in names:
+        return name
+    spellings = {one.casefold().replace("_", " "): one for one in names}
+    plain = _ARTICLE.sub("", name.casefold().replace("_", " ")).rstrip(" .")
+    return spellings.get(plain) or spellings.get(plain.rstrip(" 0123456789")) or name
 
 
 class ChatCritic(_Asking):
@@ -181,22 +250,29 @@ class ChatCritic(_Asking):
 
     Args:
         model: asked.
+        skills: what the robot or the world can do; none: the critic is not told.
         max_tokens: of an answer.
     """
 
     needs_retrieval = True
 
-    def __init__(self, model: ChatModel, *, max_tokens: int = 160):
+    def __init__(self, model: ChatModel, skills: Sequence[Skill] = (), *, max_tokens: int = 160):
         super().__init__(model, max_tokens)
+        told = f"The skills:\n{_lines_of(skills)}" if skills else ""
+        self._instruction = "\n\n".join(filter(None, [prompt(_PACKAGE, "critic"), told]))
 
     def review(self, step: PlanStep, situation: Situation) -> str:
         """Implement `Critic.review`; consent if the model has no usable answer."""
-        messages = _messages(prompt(_PACKAGE, "critic"), describe(situation, step), situation.images)
+        messages = self.messages(step, situation)
         value = self._ask(
             lambda: complete_json(self._model, messages, VERDICT_SCHEMA, name="verdict", max_tokens=self._max_tokens),
             {"ok": True, "reason": ""},
         )
         return "" if value["ok"] else value["reason"].strip() or "the critic objects"
+
+    def messages(self, step: PlanStep, situation: Situation) -> list[Message]:
+        """Return what the model is sent."""
+        return _messages(self._instruction, describe(situation, step), situation.images)
 
 
 class ChatPreprocessor(_Asking):
@@ -221,15 +297,21 @@ class ChatPreprocessor(_Asking):
         return f"{goal} {self._line('query', (goal, action, observation), images)}".strip()
 
     def _line(self, name: str, turn: tuple[str, str, str], images: Sequence[Picture]) -> str:
-        told = "Task: {}\nAction: {}\nAnswer: {}".format(*turn)
-        messages = _messages(prompt(_PACKAGE, name), told, images)
+        messages = self.messages(name, turn, images)
         text: str = self._ask(lambda: self._model.complete(messages, max_tokens=self._max_tokens).text, "")
-        return " ".join(without_thoughts(text).split())
+        line = " ".join(without_thoughts(text).split())
+        return _LABEL.sub("", line, count=1).strip(_QUOTES) if _LABEL.match(line) else line
+
+    def messages(self, name: str, turn: tuple[str, str, str], images: Sequence[Picture] = ()) -> list[Message]:
+        """Return what the model is sent to "summarise" or "query" a turn."""
+        return _messages(prompt(_PACKAGE, name), "Task: {}\nAction: {}\nAnswer: {}".format(*turn), images)
 
 
-def chat_parts(model: ChatModel | Seats, skills: Sequence[Skill], *, max_steps: int = 8) -> dict[str, Any]:
+def chat_parts(
+    model: ChatModel | Seats, skills: Sequence[Skill], *, examples: str = "", max_steps: int = 8
+) -> dict[str, Any]:
     """New planner, critic and preprocessor of one model, as keyword arguments of `PlannerCriticAgent`."""
     seats = model if isinstance(model, Seats) else Seats(model)
-    planner = ChatPlanner(seats["planner"], skills, max_steps=max_steps)
-    critic, preprocessor = ChatCritic(seats["critic"]), ChatPreprocessor(seats["preprocessor"])
+    planner = ChatPlanner(seats["planner"], skills, examples=examples, max_steps=max_steps)
+    critic, preprocessor = ChatCritic(seats["critic"], skills), ChatPreprocessor(seats["preprocessor"])
     return {"planner": planner, "critic": critic, "preprocessor": preprocessor, "seats": seats}

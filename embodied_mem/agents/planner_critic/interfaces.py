@@ -9,10 +9,10 @@ A situation holds what the agent read and what its memories know, nothing else.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from embodied_mem.agents.planner_critic.beliefs import Beliefs, WorkingMemory
+from embodied_mem.agents.planner_critic.beliefs import Beliefs, Refusal, WorkingMemory
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
 from embodied_mem.errors import InternalError
 from embodied_mem.language.images import Picture
@@ -34,6 +34,10 @@ class Situation:
         memory: to look further; of past and present tasks, never the world itself.
         summaries: of the last steps, oldest first; the last one is the newest.
         objection: why the critic refused the last plan; empty if it did not.
+        action, observation: the last command and its answer, word by word; empty before the first.
+        refusals: commands that had no effect in this task and did not work since.
+        progress: of the last plan.
+        next_steps: of the plan, after the one that is judged.
         images: what the cameras show now, where there are some.
         commands: the list of actions, where the world gives agents one.
     """
@@ -47,6 +51,11 @@ class Situation:
     objection: str = ""
     images: Sequence[Picture] = ()
     commands: Sequence[str] = ()
+    action: str = ""
+    observation: str = ""
+    refusals: Mapping[str, Refusal] = dataclasses.field(default_factory=dict)
+    progress: str = ""
+    next_steps: Sequence[PlanStep] = ()
 
     def beliefs_of(self, kind: type[Known]) -> Known:
         """Return the beliefs, which are of a world's kind.

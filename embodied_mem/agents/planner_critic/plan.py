@@ -42,10 +42,12 @@ class Plan:
     Attributes:
         steps: the steps.
         why: what the plan as a whole rests on.
+        progress: which parts of the task are done and which are left, in the planner's words; empty if it does not say.
     """
 
     steps: tuple[PlanStep, ...]
     why: str = ""
+    progress: str = ""
 
 
 def foreseen(next_steps: Callable[[], Sequence[PlanStep]], max_steps: int = 8) -> list[PlanStep]:

@@ -11,6 +11,7 @@ WORLD = World(
     generated="embodied_mem.worlds.alfworld.generator:generated_home",
     agent="embodied_mem.worlds.alfworld.agent.planner:agent_parts",
     skills="embodied_mem.worlds.alfworld.agent.skills:skills_of",
+    examples="embodied_mem.worlds.alfworld.agent.skills:examples_of",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
     tasks="embodied_mem.worlds.alfworld.tasks:AlfworldTasks",
     benchmark="embodied_mem.worlds.alfworld.benchmark:BENCHMARK",

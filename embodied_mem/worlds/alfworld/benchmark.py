@@ -79,7 +79,7 @@ from embodied_mem.language.chat import ChatModel
 from embodied_mem.language.seats import Seats
 from embodied_mem.memory import MemoryBank
 
-from .agent.skills import skills_of
+from .agent.skills import examples_of, skills_of
 from .engine import Game
 from .env import data_root, find_games
 from .experts import ObservingExpert
@@ -411,8 +411,10 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
         if name in registry.names("agents"):
             return baseline_agent(name, config.grammar, model)
         settings = dataclasses.replace(ABLATIONS[CHAT_AGENTS.get(name, name)], grammar=config.grammar)
-        seats = Seats(model, name, memory) if model is not None and name in CHAT_AGENTS else None
-        parts = chat_parts(seats, skills_of(settings)) if seats is not None else {}
+        parts: dict[str, Any] = {}
+        if model is not None and name in CHAT_AGENTS:
+            seats = Seats(model, name, memory)
+            parts = chat_parts(seats, skills_of(settings), examples=examples_of(settings))
         return PlannerCriticAgent.for_world("alfworld", settings, **parts)
 
     rows = {row_of(name, model): name for name in config.agents}

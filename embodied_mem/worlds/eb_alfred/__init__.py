@@ -12,5 +12,6 @@ WORLD = World(
     backends={"embodiedbench": "embodied_mem.worlds.eb_alfred.env:EbAlfredSimulator"},
     parity="embodied_mem.worlds.eb_alfred.expert:PARITY",
     skills="embodied_mem.worlds.eb_alfred.skills:skills_of",
+    examples="embodied_mem.worlds.eb_alfred.skills:examples_of",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
 from embodied_mem.agents.robot.skills import Skill
+from embodied_mem.language.prompt_files import prompt
 
 _FOUND = "{thing} is what was found last"
 _HOLDING = "holding something"
@@ -31,3 +32,8 @@ def skills_of(config: PlannerCriticConfig) -> tuple[Skill, ...]:
         Skill("turn_off", ("thing",), "Turns it off.", (_FOUND,), "turn off the {thing}"),
         Skill("slice", ("thing",), "Cuts food.", (_FOUND, "holding a knife"), "slice the {thing}"),
     )
+
+
+def examples_of(config: PlannerCriticConfig) -> str:
+    """Return worked examples of plans, the same for every configuration."""
+    return prompt("embodied_mem.worlds.eb_alfred", "plan_examples")

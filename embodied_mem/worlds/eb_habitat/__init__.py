@@ -11,5 +11,6 @@ WORLD = World(
     backends={"embodiedbench": "embodied_mem.worlds.eb_habitat.env:EbHabitatSimulator"},
     parity="embodied_mem.worlds.eb_habitat.expert:PARITY",
     skills="embodied_mem.worlds.eb_habitat.skills:skills_of",
+    examples="embodied_mem.worlds.eb_habitat.skills:examples_of",
     instruction="embodied_mem.worlds.alfworld.wording.text:executor_instruction",
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
 from embodied_mem.agents.robot.skills import Skill
+from embodied_mem.language.prompt_files import prompt
 
 _NEAR = "being at {place}"
 
@@ -26,3 +27,8 @@ def skills_of(config: PlannerCriticConfig) -> tuple[Skill, ...]:
         Skill("open", ("place",), "Opens a door.", (_NEAR,), "open the {place}"),
         Skill("close", ("place",), "Closes a door.", (_NEAR,), "close the {place}"),
     )
+
+
+def examples_of(config: PlannerCriticConfig) -> str:
+    """Return worked examples of plans, the same for every configuration."""
+    return prompt("embodied_mem.worlds.eb_habitat", "plan_examples")

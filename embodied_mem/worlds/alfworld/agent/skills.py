@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticConfig
 from embodied_mem.agents.robot.skills import Skill
+from embodied_mem.language.prompt_files import prompt
 from embodied_mem.worlds.alfworld.wording.text import put_command
 
 _AT, _OPEN, _EMPTY, _HOLDING = (
@@ -42,3 +43,8 @@ def skills_of(config: PlannerCriticConfig) -> tuple[Skill, ...]:
         Skill("inventory", (), "Tells what is held.", (), "inventory"),
         Skill("look", (), "Tells where you are.", (), "look"),
     )
+
+
+def examples_of(config: PlannerCriticConfig) -> str:
+    """Return worked examples of plans, the same for every configuration."""
+    return prompt("embodied_mem.worlds.alfworld.agent", "plan_examples")

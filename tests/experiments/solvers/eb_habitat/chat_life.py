@@ -21,7 +21,7 @@ from embodied_mem.agents.rollout import Played, rollout
 from embodied_mem.language import OpenAIChatModel, RecordedChatModel
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
-from embodied_mem.worlds.eb_habitat.skills import skills_of
+from embodied_mem.worlds.eb_habitat.skills import examples_of, skills_of
 from tests.worlds.eb_habitat.eb_habitat_home import episode
 
 RECORDING = pathlib.Path(__file__).with_suffix(".jsonl.gz")
@@ -34,7 +34,8 @@ def live(model: ChatModel) -> list[Played]:
     content = {"episodes": [episode(id=f"home/{number:03}") for number in range(NUM_TASKS)]}
     tasks = list(read_tasks(json.dumps(content).encode(), "home.json", Scenes()))
     world = envs.make("eb_habitat", tasks=tasks, num_envs=1, max_steps=MAX_STEPS, relations=False)
-    parts = chat_parts(model, skills_of(PlannerCriticConfig()), max_steps=2)
+    config = PlannerCriticConfig()
+    parts = chat_parts(model, skills_of(config), examples=examples_of(config), max_steps=2)
     agent = PlannerCriticAgent.for_world("eb_habitat", **parts)
     return rollout(world, [agent], [list(range(NUM_TASKS))], lists_actions=True)
 
