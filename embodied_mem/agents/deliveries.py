@@ -12,6 +12,7 @@ Every delivery gets the same retrieved experiences, and the same executor reads 
                        room for. Executors trained here from scratch have never seen this format
     compiled           guidance and soft tokens compiled at every step from Brief State, observation and experiences
     compiled_text      the same without soft tokens (w/o Soft-Mem)
+    compiled_chat      guidance by a chat model that nobody trained for it (`compiler.served_compiler`)
     compiled_no_brief  the same, the Brief State replaced by goal and action history (w/o Brief State)
     guidance_only      `compiled` without soft tokens, whose guidance is carried out word by word without the executor
     teacher            the guidance of the teacher that the compiler learned from: what it could reach
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.memory_compiler import Compiled, MemoryCompiler
+    from embodied_mem.compiler.served_compiler import ServedCompiler
     from embodied_mem.language.chat import ChatModel
 
 
@@ -301,7 +303,7 @@ class CompiledMemory:
 
     def __init__(
         self,
-        compiler: MemoryCompiler,
+        compiler: MemoryCompiler | ServedCompiler,
         *,
         soft: bool = True,
         brief: bool = True,
@@ -316,6 +318,8 @@ class CompiledMemory:
         self._control = check_soft(soft_setting)
         self._hint_tokens = 0 if "only" in self._control else hint_tokens
         self._other: np.ndarray | None = None
+        if self._hint_tokens is not None and compiler.tokenizer is None:
+            raise InvalidInputError(f"delivery {name!r}: expected all tokens of its hints, whose tokens nobody knows")
 
     def begin(self, views: Sequence[View]) -> None:
         """The Brief State of an episode that starts: its goal, and the room as a fact."""
@@ -335,7 +339,9 @@ class CompiledMemory:
             guidance = record.output.guidance
             record = dataclasses.replace(record, refused_edits=refused)
             soft = record.soft if guidance and self._soft else None
-            hint = guidance if self._hint_tokens is None else self._compiler.tokenizer.cut(guidance, self._hint_tokens)
+            hint = guidance
+            if self._hint_tokens is not None and (tokenizer := self._compiler.tokenizer) is not None:
+                hint = tokenizer.cut(guidance, self._hint_tokens)
             supported = is_supported(record.output, view)
             made_up = is_supported(record.output, view, by_any=True) is False
             delivered.append(Delivered("", hint, soft, record.num_tokens, record, supported, made_up))
@@ -417,10 +423,12 @@ class LifelongDelivery:
 
 STEPS = "_steps"
 LIFELONG = "lifelong_"
+CHAT = "compiled_chat"
 
 BUILT_IN = (
-    "none", "static", "static_full", "compiled", "compiled_text", "compiled_no_brief", "guidance_only", "teacher",
-    "lifelong_static", "lifelong_compiled", "lifelong_compiled_text", "lifelong_compiled_no_brief",
+    "none", "static", "static_full", "compiled", "compiled_text", CHAT, "compiled_no_brief", "guidance_only",
+    "teacher", "lifelong_static", "lifelong_compiled", "lifelong_compiled_text", LIFELONG + CHAT,
+    "lifelong_compiled_no_brief",
 )  # fmt: skip
 
 
@@ -437,7 +445,7 @@ def method_deliveries() -> tuple[str, ...]:
 
 def make_delivery(
     name: str,
-    compiler: MemoryCompiler | None = None,
+    compiler: MemoryCompiler | ServedCompiler | None = None,
     *,
     soft: str = "intact",
     hint_tokens: int | None = None,
@@ -453,7 +461,8 @@ def make_delivery(
 ) -> Delivery:
     """Make the delivery called `name`.
 
-    `memory` and `reading` are for those of a lifelong memory, see `LifelongDelivery`.
+    The `compiler` of `compiled_chat` is a served one. `memory` and `reading` are for those of a lifelong memory, see
+    `LifelongDelivery`.
     `soft` and `hint_tokens` are for those that compile, see `CompiledMemory`, and `episodes`, `numbered`, `chat` and
     `task_key` for memory methods, see `MethodDelivery`; `registered` makes a registered one for an executor.
 
@@ -486,8 +495,8 @@ def make_delivery(
     if compiler is None:
         raise InvalidInputError(f"delivery {name!r}: expected a compiler, got none")
     return CompiledMemory(
-        compiler, soft=name not in ("compiled_text", "guidance_only"), brief=name != "compiled_no_brief", name=name,
-        soft_setting=soft, hint_tokens=hint_tokens,
+        compiler, soft=name not in ("compiled_text", CHAT, "guidance_only"), brief=name != "compiled_no_brief",
+        name=name, soft_setting=soft, hint_tokens=hint_tokens,
     )  # fmt: skip
 
 

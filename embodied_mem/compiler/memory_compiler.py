@@ -250,10 +250,10 @@ class MemoryCompiler:
 
         A share is the mean over heads, layers and the positions that decided on a token of the text; what they lack to
         1 went to tokens written before. Everything is read again, by a program that nothing else uses: for traces.
-        Nothing is told of outputs by pictures, which it does not read.
+        Nothing is told of outputs by pictures, which it does not read, and of those of a served compiler.
         """
         found: list[list[tuple[str, float]]] = []
-        if any(one.pictures is not None for one in compiled):
+        if any(one.pictures is not None or not one.prompt for one in compiled):
             return [[] for _ in compiled]
         buckets = [length + self._max_tokens for length in self.length_buckets]
         for first in range(0, len(compiled), TRACED_ROWS):

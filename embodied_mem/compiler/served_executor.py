@@ -14,7 +14,7 @@ from __future__ import annotations
 import concurrent.futures
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import jax
 import numpy as np
@@ -70,8 +70,7 @@ class ServedExecutor:
         """As `Executor.act`.
 
         With choices, the server is given a JSON schema that is an enumeration of them. Where a server does not keep to
-        it, the answer counts as it is. Rows with the same prompt and pictures are asked one after the other, in their
-        order, so that a recording gives each of them its own answer again.
+        it, the answer counts as it is. Rows with the same prompt and pictures: see `ask_rows`.
 
         Raises:
             InvalidInputError: a row has soft tokens, or something that is no picture.
@@ -80,20 +79,11 @@ class ServedExecutor:
         if any(value is not None for value in soft or ()):
             raise InvalidInputError("soft: expected none, got some: a model that is asked reads words alone")
         shown = [tuple(row) for row in pictures] if pictures and self._sees else [()] * len(prompts)
-        rows: defaultdict[_Told, list[int]] = defaultdict(list)
-        for row, told in enumerate(zip(prompts, shown)):
-            rows[told].append(row)
-        replies: dict[int, ChatReply] = {}
-
-        def ask(told: _Told) -> None:
-            for row in rows[told]:
-                replies[row] = self._ask(told, None if choices is None else choices[row])
-
+        rows = list(zip(prompts, shown))
         started = time.perf_counter()
-        with concurrent.futures.ThreadPoolExecutor(self._max_parallel) as pool:
-            for done in [pool.submit(ask, told) for told in rows]:
-                done.result()
-        answers = [replies[row] for row in range(len(prompts))]
+        answers = ask_rows(
+            rows, lambda row: self._ask(rows[row], None if choices is None else choices[row]), self._max_parallel
+        )
         return Turn(
             [self.command(answer.text) for answer in answers],
             [answer.usage.prompt_tokens for answer in answers],
@@ -116,6 +106,26 @@ class ServedExecutor:
             messages, max_tokens=self._max_tokens + (_AROUND if choices else 0), temperature=self._temperature,
             response_format=None if choices is None else one_of(choices),
         )  # fmt: skip
+
+
+def ask_rows(rows: Sequence[Hashable], ask: Callable[[int], ChatReply], max_parallel: int) -> list[ChatReply]:
+    """Ask for each row, given by its number, several at a time.
+
+    Equal rows are asked one after the other, in their order, so that a recording gives each its own answer again.
+    """
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        groups[row].append(number)
+    replies: dict[int, ChatReply] = {}
+
+    def ask_group(numbers: list[int]) -> None:
+        for number in numbers:
+            replies[number] = ask(number)
+
+    with concurrent.futures.ThreadPoolExecutor(max_parallel) as pool:
+        for done in [pool.submit(ask_group, numbers) for numbers in groups.values()]:
+            done.result()
+    return [replies[number] for number in range(len(rows))]
 
 
 def one_of(choices: Sequence[str]) -> dict[str, object]:

@@ -12,19 +12,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from embodied_mem.agents.deliveries import CHAT
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import check_least, episodes_of, option
 from embodied_mem.evaluation.tables import markdown
 from embodied_mem.language.chat import ChatModel, Prices
 from embodied_mem.language.seats import COUNTS, SEATS
 
+if TYPE_CHECKING:
+    from embodied_mem.compiler.served_compiler import ServedCompiler
+
 CHAT_AGENT = "chat_planner_critic"
 """Planner, critic and preprocessor are a chat model that is told the world's skills."""
 
 
-OTHER_MODELS = ("memory_model",)
+OTHER_MODELS = ("memory_model", "compiler_model")
 """Options that name a model beside the first, and the keys of its cost in a report."""
 
 
@@ -43,10 +47,19 @@ class ChatOptions:
     prices: tuple[float, ...] = option((), "of a million tokens sent, and received, in any one currency", kind=float)
     max_total_tokens: int | None = option(None, "budget of the chat model; at its end the command ends", kind=int)
     max_cost: float | None = option(None, "budget in the currency of --prices", kind=float)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SeatOptions(ChatOptions):
+    """Options of benchmarks where further models may sit at the same server; each field says so itself."""
+
     memory_model: str = option(
         "", "a chat model at --server, or in --record and .memory, that writes the memory of chat agents and answers "
         "the calls of memory methods; default: rules",
     )  # fmt: skip
+    compiler_model: str = option(
+        "", "a chat model at --server, or in --record and .compiler, that compiles for the delivery compiled_chat"
+    )
     parallel: int = option(1, "of chat agents: episodes side by side; each life of an agent is one after the other")
 
 
@@ -90,6 +103,21 @@ def other_model(config: ChatOptions, name: str) -> ChatModel | None:
     own = {field.name: getattr(config, field.name) for field in dataclasses.fields(ChatOptions)}
     record = f"{config.record}.{name.removesuffix('_model')}" if config.record else ""
     return chat_model(ChatOptions(**own | {"model": model, "record": record}), f"--{name}")
+
+
+def served_compiler(config: Any, temperature: float, max_parallel: int) -> ServedCompiler | None:
+    """Return who compiles for `compiled_chat`; None where nobody does.
+
+    Raises:
+        InvalidInputError: the delivery is named and no model is, or the other way round.
+    """
+    from embodied_mem.compiler.served_compiler import ServedCompiler
+
+    is_played = any(name.endswith(CHAT) for name in config.deliveries)
+    if is_played != bool(config.compiler_model):
+        raise InvalidInputError(f"--compiler_model: expected it with --deliveries {CHAT}, and not without")
+    chat = other_model(config, "compiler_model")
+    return ServedCompiler(chat, temperature=temperature, max_parallel=max_parallel) if chat else None
 
 
 def check_parallel(config: Any) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from embodied_mem.agents.deliveries import (
+    CHAT,
     GUIDANCE,
     LIFELONG,
     SOFT_SETTINGS,
@@ -34,6 +35,7 @@ from embodied_mem.memory.pool import Reading
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Acts, Turn
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.compiler.served_compiler import ServedCompiler
     from embodied_mem.language.chat import ChatModel
     from embodied_mem.training.teachers.lesson import TaskSource
 
@@ -111,9 +113,10 @@ def settings_of(
 
     A delivery has a row with the first value of everything; those that are studied have one with each other value.
     These are `static`, `static_full` and memory methods under other banks, `compiled` under everything,
-    `compiled_text` with other hints and guidance, `guidance_only` and `teacher` with other guidance, and all that have
-    an executor with other decoding. The first row of a delivery has its name; the others say what differs, as
-    `compiled bank=empty`. That of a memory method says that rules answer its calls, unless a `memory_model` does.
+    `compiled_text` with other hints and guidance, `compiled_chat`, `guidance_only` and `teacher` with other guidance,
+    and all that have an executor with other decoding. The first row of a delivery has its name; the others say what
+    differs, as `compiled bank=empty`. That of a memory method says that rules answer its calls, unless a `memory_model`
+    does.
     """
     rows = []
     for delivery in deliveries:
@@ -127,7 +130,7 @@ def settings_of(
             changes += [{"soft": setting} for setting in soft[1:]]
         if delivery in ("compiled", "compiled_text"):
             changes += [{"hint_tokens": count} for count in hint_tokens[1:]]
-        if delivery in ("compiled", "compiled_text", "guidance_only", "teacher"):
+        if delivery in ("compiled", "compiled_text", CHAT, "guidance_only", "teacher"):
             changes += [{"guidance": level} for level in guidance[1:]]
         if delivery != "guidance_only":
             changes += [{"decoding": one} for one in decoding[1:]]
@@ -154,6 +157,7 @@ def under(
     chat: ChatModel | None = None,
     registered: Callable[[str, Any], Delivery] | None = None,
     reading: Reading | None = None,
+    served: ServedCompiler | None = None,
 ) -> tuple[Delivery, BankView, Any]:
     """(delivery, bank, executor) of a row.
 
@@ -167,13 +171,15 @@ def under(
         chat: answers the calls of memory methods; None for rules.
         registered: see `make_delivery`.
         reading: what is read of a lifelong memory, which has lived the episodes of the bank.
+        served: compiles for `compiled_chat`.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
     """
     view = BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first)
     delivery = make_delivery(
-        setting.delivery, compiler, soft=setting.soft, hint_tokens=setting.hint_tokens,
+        setting.delivery, served if setting.delivery.endswith(CHAT) else compiler, soft=setting.soft,
+        hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
         episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
         task_key=str if bank is None else bank.task_key, registered=registered, reading=reading,

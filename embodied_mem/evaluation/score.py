@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from embodied_mem.agents.deliveries import Delivery
     from embodied_mem.compiler.executor import Acts
     from embodied_mem.compiler.memory_compiler import MemoryCompiler
+    from embodied_mem.compiler.served_compiler import ServedCompiler
     from embodied_mem.compiler.think_action import ThinkAction
     from embodied_mem.language.chat import ChatModel
     from embodied_mem.language.tokenizers import Tokenizer
@@ -286,6 +287,7 @@ def score_deliveries(
     chat: ChatModel | None = None,
     registered: Callable[[str, Any], Delivery] | None = None,
     scheme: ThinkAction | None = None,
+    served: ServedCompiler | None = None,
 ) -> dict[str, Score]:
     """Rows by name; every delivery plays every task once per seed.
 
@@ -299,6 +301,7 @@ def score_deliveries(
         chat: answers the calls of memory methods; None for rules.
         registered: see `make_delivery`.
         scheme: see `agents.rollout.play`.
+        served: compiles for `compiled_chat`.
 
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's; a seed is given twice.
@@ -317,6 +320,7 @@ def score_deliveries(
             delivery, view, acting = under(
                 setting, executor, compiler, bank, source=source, numbered=memory.numbered,
                 newest_first=memory.newest_first, chat=chat, registered=registered, reading=memory.reading,
+                served=served,
             )  # fmt: skip
 
             def row_of(one: Trajectory, number: int, name: str = name) -> EpisodeResult:

@@ -9,6 +9,7 @@ An agent that is told by the episode's end that the goal holds can try one readi
     --agents full no_memory --num_tasks 10
     --agents first_reading ends_itself                                   # agents that stop by themselves
     --agents --deliveries none static compiled --weights RUN/weights     # deliveries alone, by models
+    --agents --deliveries none compiled compiled_chat --compiler_model NAME --server URL --record calls.jsonl
     --revisit 15                                                         # in homes that are lived in
     --repeat 3 --max_steps 15 --agents full reflexion voyager cradle     # tasks again, memory kept
     --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
@@ -54,11 +55,12 @@ from embodied_mem.evaluation.benchmark import (
     trace_option,
 )
 from embodied_mem.evaluation.chat_options import (
-    ChatOptions,
+    SeatOptions,
     chat_agents,
     chat_model,
     check_parallel,
     other_model,
+    served_compiler,
     usage_of,
 )
 from embodied_mem.evaluation.command import Models
@@ -76,6 +78,7 @@ from embodied_mem.registry import load, names
 
 if TYPE_CHECKING:
     from embodied_mem.agents.rollout import Trajectory
+    from embodied_mem.compiler.served_compiler import ServedCompiler
     from embodied_mem.training.teachers.lesson import TaskSource
 
 
@@ -127,7 +130,7 @@ NOTE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannerConfig(ControlOptions, ChatOptions):
+class PlannerConfig(ControlOptions, SeatOptions):
     """What is played; each field says so itself. Agents of other papers play with `repeat` alone."""
 
     world: str
@@ -245,7 +248,7 @@ def evaluate_subsets(
     """Return the report's parts for independent tasks; what is finished is kept beside `result` until the end."""
     shown = (
         "world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model",
-        "memory_model",
+        "memory_model", "compiler_model",
     )  # fmt: skip
     belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
     with kept_beside(result, "tasks", belongs_to, EpisodeResult) as finished, open_trace(config.trace) as trace:
@@ -262,16 +265,20 @@ def evaluate_subsets(
 
 @dataclasses.dataclass(frozen=True)
 class Chats:
-    """The models that chat agents ask; None where no agent does."""
+    """The models that chat agents and `compiled_chat` ask; None where none does."""
 
     model: ChatModel | None = None
     memory: ChatModel | None = None
+    compiler: ServedCompiler | None = None
 
     @classmethod
     def of(cls, config: PlannerConfig) -> Chats:
         """Return those that the options name."""
         asks = next((name for name in config.agents if name in CHAT_AGENTS), None)
-        return cls(chat_model(config, f"--agents {asks}"), other_model(config, "memory_model")) if asks else cls()
+        compiler = served_compiler(config, config.temperature, MAX_REQUESTS)
+        if not asks:
+            return cls(compiler=compiler)
+        return cls(chat_model(config, f"--agents {asks}"), other_model(config, "memory_model"), compiler)
 
     def seats(self, name: str) -> Seats | None:
         """Make seats for a chat agent of this name; None for others."""
@@ -279,7 +286,8 @@ class Chats:
 
     def usage(self) -> dict[str, Any]:
         """Return what a report says of them."""
-        return usage_of(self.model) | ({"memory_model": usage_of(self.memory)} if self.memory else {})
+        others = {"memory_model": self.memory, "compiler_model": self.compiler and self.compiler.chat}
+        return usage_of(self.model) | {name: usage_of(model) for name, model in others.items() if model is not None}
 
 
 def scored_tasks(benchmark: PlannerBenchmark, subset: str) -> list[Any]:
@@ -349,7 +357,7 @@ def play_all(
         return any((name, f"{subset}/{seed}", task.name) not in finished.rows for seed in seeds[name])
 
     if any(is_left(name, subset, task) for name in config.settings for subset in subsets for task in subsets[subset]):
-        play_deliveries(config, models, subsets, finished, trace)
+        play_deliveries(config, models, subsets, finished, trace, chats.compiler)
     training = benchmark.training()[: config.training_tasks or None]
     memories: dict[tuple[tuple[str, ...], bool], LifelongMemory | None] = {}
     for name in config.agents:
@@ -491,6 +499,8 @@ def table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], published: Sequen
 
 BATCH = 25
 """Tasks in lockstep, with all seeds of each."""
+MAX_REQUESTS = 8
+"""At a time, to a server that compiles."""
 
 
 def source_of(world: str) -> TaskSource:
@@ -519,6 +529,7 @@ def play_deliveries(
     subsets: Mapping[str, Sequence[Any]],
     finished: Finished[EpisodeResult],
     trace: TextIO | None = None,
+    served: ServedCompiler | None = None,
 ) -> None:
     """Plays what is not finished of each delivery, every task once per seed.
 
@@ -545,6 +556,7 @@ def play_deliveries(
         delivery, view, acting = under(
             setting, executor, compiler, bank, source=source,
             numbered=memory.numbered, newest_first=memory.newest_first, reading=memory.reading,
+            served=served,
         )  # fmt: skip
 
         pairs = itertools.product(enumerate(tasks), seeds)

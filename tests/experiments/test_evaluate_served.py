@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 from chat_answers import Server, reply
 
+from embodied_mem.agents.rollout import row_keys
 from embodied_mem.compiler.executor_format import command_in
+from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.compiler.served_executor import ServedExecutor
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
+from embodied_mem.evaluation.command import Models
 from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
 from embodied_mem.language.images import png, said_parts
@@ -196,6 +199,53 @@ def test_one_command_scores_deliveries_and_its_recording_gives_them_again(bank, 
     assert again["usage"]["replayed"] == again["usage"]["calls"] == sum(episode.steps for episode in played(again))
 
 
+def test_a_served_compiler_is_as_good_as_the_model_behind_the_server(bank, tmp_path, capsys):
+    """Behind it is the trained compiler, so that the row is that of its guidance without soft tokens."""
+    _, compiler = Models("alfworld_judging").load().acting(temperature=0.0, batch_buckets=(1,))
+    lock, keys = threading.Lock(), row_keys([0], [0])
+
+    def compiled(body):
+        system, user = (message["content"] for message in body["messages"])
+        assert "do: GUIDANCE" in system
+        with lock:
+            [one] = compiler.compile([user], keys, soft=False)
+        return reply(f"<think>What do I know?</think>\n```\n{render_output(one.output)}\n```", 300, 20)
+
+    few = ["--tasks", "generated", "--num_tasks", "4", "--max_steps", "12", "--seeds", "0", "--temperature", "0"]
+    few += ["--bank_file", bank, "--out", str(tmp_path / "out"), "--compiler_model", "clever"]
+    few += ["--record", str(tmp_path / "calls.jsonl"), "--trace", str(tmp_path / "trace.jsonl")]
+    names, server = ["compiled_text", "compiled_chat", "lifelong_compiled_chat"], Server(compiled)
+    try:
+        report = main([*few, "--deliveries", *names, "--server", server.url])
+    finally:
+        server.close()
+    by = {
+        name: [(e.task, e.won, e.progress, e.steps) for e in episodes_of(report) if e.agent == name] for name in names
+    }
+    assert by["compiled_chat"] == by["compiled_text"] == by["lifelong_compiled_chat"]
+    text, chat = report["deliveries"]["compiled_text"], report["deliveries"]["compiled_chat"]
+    same = ("guided", "cited", "noaction", "hallucinations_per_100_steps", "refused")
+    assert {name: chat[name] for name in same} == {name: text[name] for name in same}
+    assert chat["guided"] > 0
+    assert chat["parse_rate"] == text["parse_rate"] == 1
+    assert chat["compiler_tokens_per_step"] == 320
+    assert report["compiler_model"]["usage"]["calls"] == len(server.requests)
+    assert "Chat model clever" in capsys.readouterr().out
+    again = main([*few, "--deliveries", "compiled_chat"])
+    assert played(again) == [episode for episode in played(report) if episode.agent == "compiled_chat"]
+    assert again["compiler_model"]["usage"]["replayed"] == again["compiler_model"]["usage"]["calls"]
+
+
+def test_models_of_two_families_compile_and_act(chat_server, bank, tmp_path):
+    """SmolLM2 by llama.cpp compiles for itself as executor, whatever it scores."""
+    few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "2", "--seeds", "0", "--temperature", "0"]
+    few += ["--deliveries", "compiled_chat", "--compiler_model", "smollm2", "--bank_file", bank, "--model", "smollm2"]
+    few += ["--record", str(tmp_path / "calls.jsonl"), "--out", str(tmp_path / "out")]
+    report = main([*few, "--server", f"{chat_server}/v1"])
+    assert report["compiler_model"]["usage"]["calls"] == report["usage"]["calls"] == 2
+    assert played(main(few)) == played(report)
+
+
 def test_replies_in_tags_are_scored_with_memory_in_the_prompt_and_given_again(bank, tmp_path):
     few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--seeds", "0", "--temperature", "0"]
     few += ["--bank_file", bank, "--model", "tiny", "--out", str(tmp_path / "out"), "--format", "think_action"]
@@ -238,6 +288,14 @@ def test_a_bank_is_made_only_where_a_delivery_reads_it(tmp_path, monkeypatch):
         (["--deliveries", "none", "compiled", "--record", "x"], "with --model, got compiled"),
         (["--record", "x"], "with --model, got none"),
         (["--deliveries", "none"], "--deliveries with --model: expected --model, and --server or --record"),
+        (
+            ["--deliveries", "compiled_chat", "--record", "x"],
+            "--compiler_model: expected it with --deliveries compiled_chat",
+        ),
+        (
+            ["--deliveries", "compiled_chat", "--record", "x", "--compiler_model", "x", "--hint_tokens", "3"],
+            "'compiled_chat': expected all tokens of its hints",
+        ),
         (["--deliveries", "none", "--record", "x", "--sees"], "--sees: expected weights of a world with pictures"),
         (
             ["--deliveries", "none", "--record", "x", "--spread"],
@@ -361,3 +419,20 @@ def test_a_model_answers_what_a_memory_method_asks_and_is_played_again(bank, tmp
     again = main(few)
     assert played(again) == played(report)
     assert again["memory_model"]["usage"]["replayed"] == episodes
+
+
+def test_a_served_compiler_is_scored_in_a_world_with_other_words(eb_habitat_data, tmp_path, monkeypatch):
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(eb_habitat_data.parent))
+    server = Server(reply("experience\ndo: find apple in table 1", 90, 9))
+    few = ["--config=eb_habitat", "--agents", "--deliveries", "compiled_chat", "--subsets", "base", "--num_tasks", "1"]
+    few += ["--training_tasks", "2", "--seeds", "0", "--compiler_model", "tiny"]
+    few += ["--weights", "experiments/weights/eb_habitat", "--record", str(tmp_path / "calls.jsonl")]
+    try:
+        report = main([*few, "--server", server.url])
+    finally:
+        server.close()
+    row = report["subsets"]["base"]["compiled_chat"]
+    assert row["noaction"] == 0
+    assert row["tasks"] == 1
+    assert report["compiler_model"]["usage"]["calls"] == len(server.requests) == episodes_of(report)[0].more["outputs"]
+    assert played(main(few)) == played(report)

@@ -18,6 +18,10 @@ without --server replays the recording:
 
     --deliveries none static compiled_text --guidance place command --server URL --model NAME --record calls.jsonl
 
+With --compiler_model, a model behind the same server that nobody trained compiles for the delivery `compiled_chat`:
+
+    --deliveries none compiled compiled_chat --compiler_model NAME --server URL --record calls.jsonl
+
 With --memory_model, a model behind the same server answers what memory methods ask when they observe and recall
 (mem0_1, a_mem, ...); their rows have the methods' names alone then. Without it rules answer. It also writes the memory
 of `chat_planner_critic`.
@@ -56,7 +60,7 @@ import numpy as np
 
 from embodied_mem import envs, registry
 from embodied_mem.agents.agent import Agent
-from embodied_mem.agents.deliveries import GUIDANCE, delivery_names, method_deliveries
+from embodied_mem.agents.deliveries import CHAT, GUIDANCE, delivery_names, method_deliveries
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
@@ -64,11 +68,12 @@ from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, episodes_data, option, trace_option
 from embodied_mem.evaluation.chat_options import (
-    ChatOptions,
+    SeatOptions,
     chat_agents,
     chat_model,
     check_parallel,
     other_model,
+    served_compiler,
     usage_of,
 )
 from embodied_mem.evaluation.command import Models, output_folder
@@ -102,12 +107,12 @@ MAX_REQUESTS = 8
 """At a time, to a server; likewise episodes side by side of a published model in this process."""
 MAX_ACTION_TOKENS = 24
 """Of a published model."""
-IN_WORDS = ("none", "static", "compiled_text", "guidance_only", "teacher")
+IN_WORDS = ("none", "static", "compiled_text", CHAT, "guidance_only", "teacher")
 """Deliveries that a published model can read, beside those of memory methods."""
 
 
 @dataclasses.dataclass(frozen=True)
-class AlfworldConfig(ControlOptions, ChatOptions):
+class AlfworldConfig(ControlOptions, SeatOptions):
     """What is played; each field says so itself."""
 
     agents: tuple[str, ...] = option(
@@ -287,6 +292,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     thinks = config.format == "think_action"
     chat = chat_model(config, "--deliveries with --model", {} if thinks else {"stop": ["\n"]}) if config.model else None
     memory = other_model(config, "memory_model")
+    served = served_compiler(config, temperature, config.batch_size or MAX_REQUESTS)
     acting: Acts | None = None
     scheme = think_action(config) if thinks else None
     if chat and thinks:
@@ -304,7 +310,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         grammar=world.grammar, bank=len(bank) if is_bank_read(rows) else None, batch_size=batch_size,
         settings=[dataclasses.asdict(row) for row in rows],
         executor=chat.name if chat else pathlib.Path(config.executor).name, adapters=pathlib.Path(config.adapters).name,
-        sees=config.sees, spread=config.spread,
+        compiler=config.compiler_model, sees=config.sees, spread=config.spread,
         format=config.format, history=config.history, prompts=dataclasses.asdict(scheme) if scheme else {},
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
@@ -314,7 +320,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     kept = pathlib.Path(f"{result or out / 'report'}.episodes.jsonl")
     same = (
         "commit", "tasks", "seeds", "max_steps", "temperature", "grammar", "bank", "batch_size", "settings", "executor",
-        "adapters", "sees", "spread", "format", "history", "prompts",
+        "compiler", "adapters", "sees", "spread", "format", "history", "prompts",
     )  # fmt: skip
     belongs_to = {key: facts[key] for key in (*same, "fingerprint")} | {"games": len(games), "weights": config.weights}
     if config.record:  # it holds what is finished, and gives the same answers only to who asks everything again
@@ -325,6 +331,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
             bundle, shown(valid, world), len(games), bank, deliveries=rows, seeds=seeds, temperature=temperature,
             batch_size=batch_size if acting else config.batch_size,
             finished=finished, executor=acting, chat=memory, scheme=scheme,
+            served=served,
             registered=functools.partial(models.delivery, shown=trained.memory.shown),
             on_played=functools.partial(write_delivered, trace) if trace else None,
         )  # fmt: skip
@@ -340,6 +347,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
     }
     facts |= {"seconds": round(time.perf_counter() - started, 1)} | usage_of(chat)
     facts |= {"memory_model": usage_of(memory)} if memory else {}
+    facts |= {"compiler_model": usage_of(served.chat)} if served else {}
     facts |= episodes_data("alfworld", episodes, **protocol)
     report = write_report(out, scores, facts)
     if result:

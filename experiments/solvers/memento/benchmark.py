@@ -32,7 +32,7 @@ from embodied_mem.evaluation.benchmark import (
     option,
     trace_option,
 )
-from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, check_parallel, usage_of
+from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.memory.embedders import CachedEmbedder, LexicalEmbedder
@@ -97,7 +97,6 @@ class MementoConfig(ChatOptions):
         for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
-        check_parallel(self)
         check_least(self, k=1, max_steps=1, num_tasks=0, triples_per_scene=0, draws=1, seed=0)
         if len(self.agents) != 1 or self.agents[0] not in AGENTS:
             raise InvalidInputError(
