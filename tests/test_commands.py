@@ -42,6 +42,7 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     },
     "embodied-mem perceive PICTURE": "tests/agents/robot/test_perceive_command.py",
     "python experiments/analyses/camera_robot.py": "tests/experiments/test_camera_robot.py",
+    "python experiments/analyses/prompt_page.py": "tests/experiments/test_prompt_page.py",
     "embodied-mem play": "tests/agents/test_play.py",
     "embodied-mem parity": "tests/worlds/eb_habitat/test_eb_habitat_parity.py",
     "python experiments/evaluate.py --config=eb_alfred --agents chat": "tests/experiments/test_evaluate_chat_agents.py",

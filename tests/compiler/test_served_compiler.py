@@ -39,7 +39,7 @@ def test_the_prompt_of_the_second_step_is_the_one_on_the_page():
     bank = MemoryBank()
     bank.add(Episode("old", "put some mug on shelf.", LIFE, True, "You move the mug 1 to the shelf 1."))
     view = start_view("put a clean mug in desk.", ROOM, bank.retrieve("put a clean mug in desk.", k=1, context=ROOM))
-    page = PAGE.read_text(encoding="utf-8").partition("## Compiler")[2]
+    page = PAGE.read_text(encoding="utf-8").partition("## Compiler")[2].partition("\n## ")[0]
     question, answer = re.findall(r"```text\n(.*?)\n```", page, re.DOTALL)
     model = ToldChat(examples()[0], answer)
     delivery = make_delivery("compiled_chat", ServedCompiler(model))
