@@ -23,11 +23,12 @@ Statement MakeStatement(std::vector<float> own, std::vector<std::int64_t> words,
   const std::size_t count = words.size();
   if (weights.size() != count || is_late.size() != count || rows.size() != count)
     throw InvalidInputError("expected a weight, a place and a row for each of " + std::to_string(count) + " words");
-  Statement made{std::move(own), std::move(words), std::move(weights), std::move(is_late), {}, std::move(values)};
+  Statement made{std::move(own), std::move(words), std::move(weights), std::move(is_late), {}, std::move(values), {}};
   for (const auto& row : rows) {
     if (row.ndim() != 1 || row.size() != rows[0].size()) throw InvalidInputError("expected rows of one length");
     made.rows.insert(made.rows.end(), row.data(), row.data() + row.size());
   }
+  made.sum = SumOfRows(made, {});
   return made;
 }
 
@@ -58,9 +59,7 @@ std::vector<double> Chances(const BoostedTrees& self, const std::vector<float>& 
   for (std::int32_t at : self.features)
     if (count && (at < 0 || static_cast<std::size_t>(at) >= width))
       throw InvalidInputError("expected trees over " + std::to_string(width) + " features");
-  std::vector<double> chances;
-  for (std::size_t i = 0; i < count; ++i) chances.push_back(self.Chance(features.data() + i * width));
-  return chances;
+  return self.Chances(features.data(), count, width);
 }
 
 }  // namespace

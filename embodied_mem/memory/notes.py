@@ -238,6 +238,8 @@ class NoteMemory(RecordMemory):
 
     def _replaced_by(self, text: str, number: int, speaker: str, trust: Trust) -> dict[str, list[int]]:
         """Find what a speaker's text replaces: a field of a change."""
+        if len(text) > _MAX_STATEMENT:
+            return {}
         who, its, distances = self.voice(speaker), dict[int, int](), dict[int, int]()
         first = self._next - _NEARBY
         for other in range(self._next - 1, first - 1, -1):
@@ -245,11 +247,14 @@ class NoteMemory(RecordMemory):
                 distances[other] = len(distances) + 1
         for other in (*list(distances)[:_LAST_SAID], *self._words.recent(set(content_words(text)), _MAX_COMPARED)):
             note = self.notes[other]
-            is_own = other != number and note.kind == TOLD and self.voice(note.speaker) == who
-            is_open = note.ended is None and len(note.text) <= _MAX_STATEMENT and RANK[trust] >= RANK[note.trust]
-            if is_own and is_open and len(its) < _MAX_COMPARED:
+            if len(note.text) > _MAX_STATEMENT or note.ended is not None or other == number or note.kind != TOLD:
+                continue
+            is_own = note.speaker == speaker or self.voice(note.speaker) == who
+            if is_own and RANK[trust] >= RANK[note.trust]:
                 its[other] = distances.get(other) or len(distances) + first - other
-        if not its or len(text) > _MAX_STATEMENT:
+                if len(its) == _MAX_COMPARED:
+                    break
+        if not its:
             return {}
         olds = [self._statement(self.notes[other].text) for other in its]
         chance = chances(self._statement(text), olds, list(its.values()))

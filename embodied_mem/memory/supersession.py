@@ -244,6 +244,8 @@ def should_be_first(chance: float, new: str, old: str) -> bool:
 
     It is likely enough to replace it, and shares a word beyond cues and values, or has none to share ("Make it 6:30.").
     """
+    if chance < min(FIRST, OF_DENIAL):
+        return False
     words, olds = _lower(new), _lower(old)
     topics, others = _topics(words), _topics(olds)
     if topics.isdisjoint(others) and len(topics) > (not _IT.isdisjoint(words)):

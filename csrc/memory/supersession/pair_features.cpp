@@ -20,27 +20,46 @@ struct Overlap {
   float alike() const { return (new_shared + old_shared) / std::max(new_whole + old_whole, kLeast); }
 };
 
-// The cosine of the weighted sums of two statements' rows, without words that are marked.
-float CosineOfSums(const Statement& one, const Statement& other, const std::vector<std::uint8_t>& one_marked,
-                   const std::vector<std::uint8_t>& other_marked) {
-  if (one.words.empty() || other.words.empty()) return 0;
-  const std::size_t width = one.rows.size() / one.words.size();
-  std::vector<float> sums[2];
-  const auto add = [&](const Statement& its, const std::vector<std::uint8_t>& marked, std::vector<float>& sum) {
-    sum.assign(width, 0);
-    for (std::size_t i = 0; i < its.words.size(); ++i)
-      for (std::size_t k = 0; k < width && (marked.empty() || !marked[i]); ++k)
-        sum[k] += its.weights[i] * its.rows[i * width + k];
-  };
-  add(one, one_marked, sums[0]);
-  add(other, other_marked, sums[1]);
+// The cosine of two sums of rows; 0 for one of no words.
+float CosineOfSums(const std::vector<float>& one, const std::vector<float>& other) {
+  if (one.empty() || other.empty()) return 0;
   float product = 0, squares[2] = {0, 0};
-  for (std::size_t k = 0; k < width; ++k) {
-    product += sums[0][k] * sums[1][k];
-    squares[0] += sums[0][k] * sums[0][k];
-    squares[1] += sums[1][k] * sums[1][k];
+  for (std::size_t k = 0; k < one.size(); ++k) {
+    product += one[k] * other[k];
+    squares[0] += one[k] * one[k];
+    squares[1] += other[k] * other[k];
   }
   return product / std::sqrt(std::max(squares[0] * squares[1], kLeast));
+}
+
+// The largest product of one of some rows with one of others; -1 for none. Eight products go on at once, each in the
+// order of its numbers, since one alone waits for each addition.
+float LargestProduct(const std::vector<const float*>& some, const std::vector<const float*>& others,
+                     std::size_t width) {
+  constexpr std::size_t kSome = 2, kOthers = 4;
+  float largest = -1;
+  for (std::size_t i = 0; i < some.size(); i += kSome) {
+    for (std::size_t j = 0; j < others.size(); j += kOthers) {
+      const float *ones[kSome], *twos[kOthers];
+      for (std::size_t a = 0; a < kSome; ++a) ones[a] = some[std::min(i + a, some.size() - 1)];
+      for (std::size_t b = 0; b < kOthers; ++b) twos[b] = others[std::min(j + b, others.size() - 1)];
+      float products[kSome][kOthers] = {};
+      for (std::size_t k = 0; k < width; ++k)
+        for (std::size_t a = 0; a < kSome; ++a)
+          for (std::size_t b = 0; b < kOthers; ++b) products[a][b] += ones[a][k] * twos[b][k];
+      for (const auto& row : products) largest = std::max(largest, *std::max_element(row, row + kOthers));
+    }
+  }
+  return largest;
+}
+
+// The rows of words that are not marked.
+std::vector<const float*> Unmarked(const Statement& statement, const std::vector<std::uint8_t>& marked,
+                                   std::size_t width) {
+  std::vector<const float*> rows;
+  for (std::size_t i = 0; i < marked.size(); ++i)
+    if (!marked[i]) rows.push_back(statement.rows.data() + i * width);
+  return rows;
 }
 
 bool Contains(const std::vector<std::int64_t>& values, std::int64_t one) {
@@ -77,20 +96,24 @@ Overlap Compare(const Statement& now, const Statement& old) {
     (old.is_late[j] ? found.old_late_shared : found.old_early_shared) += shared;
     if (!in_new[j]) found.num_old_rest += 1;
   }
-  for (std::size_t i = 0; i < num_new; ++i) {
-    for (std::size_t j = 0; j < num_old; ++j) {
-      if (in_old[i] || in_new[j]) continue;
-      float cosine = 0;
-      for (std::size_t k = 0; k < width; ++k) cosine += now.rows[i * width + k] * old.rows[j * width + k];
-      found.rest = std::max(found.rest, cosine);
-    }
-  }
-  found.whole_cosine = CosineOfSums(now, old, {}, {});
-  found.rest_cosine = CosineOfSums(now, old, in_old, in_new);
+  found.rest = LargestProduct(Unmarked(now, in_old, width), Unmarked(old, in_new, width), width);
+  found.whole_cosine = found.rest_cosine = CosineOfSums(now.sum, old.sum);
+  if (found.num_shared > 0) found.rest_cosine = CosineOfSums(SumOfRows(now, in_old), SumOfRows(old, in_new));
   return found;
 }
 
 }  // namespace
+
+std::vector<float> SumOfRows(const Statement& statement, const std::vector<std::uint8_t>& marked) {
+  const std::size_t width = statement.words.empty() ? 0 : statement.rows.size() / statement.words.size();
+  std::vector<float> sum(width, 0);
+  for (std::size_t i = 0; i < statement.words.size(); ++i) {
+    if (!marked.empty() && marked[i]) continue;
+    const float *row = statement.rows.data() + i * width, weight = statement.weights[i];
+    for (std::size_t k = 0; k < width; ++k) sum[k] += weight * row[k];
+  }
+  return sum;
+}
 
 std::size_t NumPairFeatures(const Statement& statement) {
   return 2 * statement.own.size() + 6 * statement.values.size() + kNumShared;
@@ -163,18 +186,21 @@ std::vector<float> PairFeatures(const Statement& now, const std::vector<const St
   return features;
 }
 
-double BoostedTrees::Chance(const float* row) const {
+std::vector<double> BoostedTrees::Chances(const float* rows, std::size_t count, std::size_t width) const {
   const std::size_t inner = (std::size_t{1} << depth) - 1;
-  double score = bias;
+  std::vector<double> scores(count, bias);
+  std::vector<std::size_t> nodes(count);
   for (std::size_t tree = 0; tree * inner < features.size(); ++tree) {
-    std::size_t node = 0;
-    for (std::size_t level = 0; level < depth; ++level) {
-      const std::size_t at = tree * inner + node;
-      node = 2 * node + 1 + (row[features[at]] > limits[at]);
-    }
-    score += leaves[tree * (inner + 1) + node - inner];
+    std::fill(nodes.begin(), nodes.end(), 0);
+    const std::int32_t* its_features = features.data() + tree * inner;
+    const float* its_limits = limits.data() + tree * inner;
+    for (std::size_t level = 0; level < depth; ++level)  // of all rows, whose ways do not wait for each other
+      for (std::size_t i = 0; i < count; ++i)
+        nodes[i] = 2 * nodes[i] + 1 + (rows[i * width + its_features[nodes[i]]] > its_limits[nodes[i]]);
+    for (std::size_t i = 0; i < count; ++i) scores[i] += leaves[tree * (inner + 1) + nodes[i] - inner];
   }
-  return 1 / (1 + std::exp(-score));
+  for (double& score : scores) score = 1 / (1 + std::exp(-score));
+  return scores;
 }
 
 }  // namespace embodied_mem

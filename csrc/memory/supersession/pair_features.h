@@ -8,7 +8,7 @@
 namespace embodied_mem {
 
 // What is compared of a text; see embodied_mem/memory/supersession.py. `words`, `weights` and `is_late` have n values,
-// `rows` n unit vectors of one width; `values` are sets, one for each kind.
+// `rows` n unit vectors of one width; `values` are sets, one for each kind. `sum` is that of the weighted rows.
 struct Statement {
   std::vector<float> own;
   std::vector<std::int64_t> words;
@@ -16,7 +16,11 @@ struct Statement {
   std::vector<std::uint8_t> is_late;
   std::vector<float> rows;
   std::vector<std::vector<std::int64_t>> values;
+  std::vector<float> sum;
 };
+
+// The sum of a statement's weighted rows, without words that are marked.
+std::vector<float> SumOfRows(const Statement& statement, const std::vector<std::uint8_t>& marked);
 
 // How many features a pair has.
 std::size_t NumPairFeatures(const Statement& statement);
@@ -35,8 +39,8 @@ struct BoostedTrees {
   std::vector<float> limits;
   std::vector<double> leaves;
 
-  // The chance that the trees give a row; all their features are in it.
-  double Chance(const float* row) const;
+  // The chances that the trees give float[count][width] rows; all their features are in one.
+  std::vector<double> Chances(const float* rows, std::size_t count, std::size_t width) const;
 };
 
 }  // namespace embodied_mem
