@@ -10,6 +10,7 @@ on its neighbours. `Lockstep` is the batch, for whatever else decides on command
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import functools
 import itertools
@@ -109,8 +110,9 @@ def rollout(
     on_episode: Callable[[Played], None] | None = None,
     lists_actions: bool = False,
     idle: str = "look",
+    parallel: int = 1,
 ) -> list[Played]:
-    """Return the episodes in order of the task index; envs step together, agents think one after the other.
+    """Return the episodes in order of the task index; envs step together.
 
     An agent plays its tasks in sequence and keeps what it remembers; commands that the world would accept, its state
     and its progress are not told.
@@ -124,6 +126,7 @@ def rollout(
             list of all actions that is part of the original's prompt. An agent with a true `reads_actions` gets those
             that are possible now at every step.
         idle: command of an env that is done while others go on.
+        parallel: so many agents decide side by side, in threads.
 
     Raises:
         InvalidInputError: the numbers of envs, agents and lists of tasks differ.
@@ -152,7 +155,7 @@ def rollout(
                     if lists_actions or reads[i]:
                         told["admissible_commands"] = info["admissible_commands"][i]
                     row.start(info["goal"][i], observations[i], told | _images(info, i))
-        given = {row.index: command for row in rows if row.left and (command := row.decide()) is not None}
+        given = {row.index: command for row, command in _decisions([row for row in rows if row.left], parallel)}
         for row in rows:
             if row.left and row.index not in given:  # it has nothing more to do
                 episodes.append(row.finish(info, False, on_episode))
@@ -165,6 +168,16 @@ def rollout(
             if ended[i] or cut[i]:
                 episodes.append(rows[i].finish(info, bool(cut[i] and not ended[i]), on_episode))
     return sorted(episodes, key=lambda episode: episode.task)
+
+
+def _decisions(rows: Sequence[_Playing], parallel: int) -> list[tuple[_Playing, str]]:
+    """Return the rows with a command, and the command."""
+    if parallel == 1:
+        commands = [row.decide() for row in rows]
+    else:
+        with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
+            commands = list(pool.map(_Playing.decide, rows))
+    return [(row, command) for row, command in zip(rows, commands) if command is not None]
 
 
 def _images(info: Mapping[str, Any], index: int) -> dict[str, Any]:

@@ -3,6 +3,9 @@
     --data DIR         another folder of the same format
     --tables NAME ...  other tables besides the main one; none for the main one alone
     --agents react --server http://localhost:8000/v1 --model NAME --record calls.jsonl     # a chat model acts
+    --agents react --tables top_k formats damage --profile --parallel 16 --server ...
+
+With react, the model also writes the summaries of `formats` and the user's profile.
 
 The agent plays the acquisition episodes; its traces are its memory. It then plays the utilisation stages (single,
 joint, and 3-joint tasks drawn anew) with k memories of the same house. With --result the tables go beside the report as
@@ -35,7 +38,10 @@ from embodied_mem.evaluation.benchmark import (
 from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.report import manifest, write_result
+from embodied_mem.language.seats import Seats
+from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.memory.embedders import CachedEmbedder, LexicalEmbedder
+from embodied_mem.memory.profile import UserProfile
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.memento.agent.react import HouseholdAgent, ReActAgent
 from embodied_mem.worlds.memento.data import (
@@ -67,6 +73,7 @@ TABLES = (
     "realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants", "rewordings",
     "captions", "joined", "encoders",
 )  # fmt: skip
+BY_AGENT = "default"
 NOISES = (0.0, 0.25, 0.5)
 JOINED_K = (1, 3, 5, 10)
 
@@ -87,23 +94,32 @@ class MementoConfig(ChatOptions):
     num_tasks: int = option(0, "of each utilisation stage, the first so many; 0 takes all")
     agents: tuple[str, ...] = option(("planner",), "who plays: the planner, or a chat model (react)", choices=AGENTS)
     tables: tuple[str, ...] = option(
-        TABLES,
-        "tables besides the main one; none for the main one alone, which is all that react plays",
-        choices=TABLES,
+        (BY_AGENT,),
+        "tables besides the main one; none for the main one alone; default: all, with react none",
+        choices=(BY_AGENT, *TABLES),
     )
+    profile: bool = option(False, "of the main table: agents also get the user's profile")
+    parallel: int = option(1, "of react: episodes that ask the model side by side")
     trace: pathlib.Path | None = trace_option("the main table's episodes")
 
     def __post_init__(self) -> None:
         for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
-        check_least(self, k=1, max_steps=1, num_tasks=0, triples_per_scene=0, draws=1, seed=0)
+        check_least(self, parallel=1, k=1, max_steps=1, num_tasks=0, triples_per_scene=0, draws=1, seed=0)
         if len(self.agents) != 1 or self.agents[0] not in AGENTS:
             raise InvalidInputError(
                 f"agents: expected one of {', '.join(AGENTS)}, got {', '.join(self.agents) or 'none'}"
             )
-        if unknown := [name for name in self.tables if name not in TABLES]:
+        if unknown := [name for name in self.tables if name not in (BY_AGENT, *TABLES)]:
             raise InvalidInputError(f"tables: expected some of {', '.join(TABLES)}, got {unknown[0]!r}")
+
+    @property
+    def other_tables(self) -> tuple[str, ...]:
+        """The tables besides the main one."""
+        if BY_AGENT not in self.tables:
+            return self.tables
+        return TABLES if self.agents == ("planner",) else ()
 
 
 def embedder_of(name: str) -> CachedEmbedder:
@@ -136,6 +152,8 @@ class Evaluation:
         self.records = {stage: load_records(stage, self.root) for stage in ("acquisition", "single", "joint")}
         self._check()
         self.model = chat_model(options, "--agents react") if options.agents == ("react",) else None
+        self.seats = Seats(self.model, memory=self.model) if self.model else None
+        self.writer = ChatWriter(self.seats.memory) if self.seats and self.seats.memory else None
         self._played: dict[tuple[Any, ...], list[protocol.Run]] = {}
         categories = {template: category for template, category, _ in load_captions(self.root)}
         self.records["joint3"] = triples(
@@ -206,8 +224,16 @@ class Evaluation:
                 max_steps=limit,
                 trace=self._trace if stage else None,
                 name=stage,
+                parallel=self.options.parallel,
             )
+            if self.seats is not None:
+                self.seats.counts()  # says that a budget was used up, which a profile survives
         return self._played[key]
+
+    @functools.cached_property
+    def profiles(self) -> dict[str, UserProfile]:
+        """The user's profile of each house; by the model where one acts."""
+        return protocol.build_profiles(self.records["acquisition"], self.embedder, self.writer)
 
     def memory_of(self, traces: Iterable[Trace]) -> TraceMemory:
         """Episodic memory of these traces."""
@@ -244,7 +270,8 @@ class Evaluation:
     def stages(self) -> dict[str, list[protocol.Run]]:
         """Return the runs of the main table, by stage."""
         return {"acquisition": list(self.acquired.values())} | {
-            stage: self.use(self.records[stage], stage=stage) for stage in STAGES
+            stage: self.use(self.records[stage], stage=stage, profiles=self.profiles if self.options.profile else None)
+            for stage in STAGES
         }
 
     def main_table(self) -> dict[str, Any]:
@@ -305,7 +332,8 @@ class Evaluation:
         def rows(**how: Any) -> dict[str, Any]:
             return {stage: self.row(self.use(self.records[stage], **how)) for stage in ("single", "joint")}
 
-        result = {name: rows(shown=shown) for name, shown in SHOWN.items()}
+        by_model = {"summarised": variants.written(self.writer)} if self.writer else {}
+        result = {name: rows(shown=shown) for name, shown in (SHOWN | by_model).items()}
         gold = tables.gold_traces(self.root)
         if set(gold) >= set(self.acquired):
             result["gold"] = rows(memory=self.memory_of([gold[number] for number in self.acquired]))
@@ -319,7 +347,7 @@ class Evaluation:
 
     def profile(self) -> dict[str, Any]:
         """User profile on and off: with the memories, alone, and neither."""
-        profiles = protocol.build_profiles(self.records["acquisition"], self.embedder)
+        profiles = self.profiles
         empty = self.memory_of([])
         none = protocol.Recall(self.options.strategy, self.options.k, guaranteed=False)
         return {
@@ -421,7 +449,7 @@ class MementoBenchmark:
         self, config: MementoConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
         started = time.perf_counter()
-        others = config.tables if config.agents == ("planner",) else ()
+        others = config.other_tables
         with Progress("tables", 1 + len(others), unit="table") as progress, open_trace(config.trace) as trace:
             evaluation = Evaluation(config, trace)
             report: dict[str, Any] = {"stages": evaluation.main_table()}
@@ -442,6 +470,7 @@ class MementoBenchmark:
         )  # fmt: skip
         episodes = [episode_of(stage, run, config) for stage, runs in evaluation.stages().items() for run in runs]
         same = {key: getattr(config, key) for key in ("k", "max_steps", "triples_per_scene", "seed")}
+        same |= {"profile": True} if config.profile else {}
         report |= episodes_data("memento", episodes, **same)
         if result:
             write_result(result, report)

@@ -131,6 +131,7 @@ def play_stage(
     num_envs: int = NUM_ENVS,
     trace: TextIO | None = None,
     name: str = "",
+    parallel: int = 1,
 ) -> list[Run]:
     """Play every task once, by an agent of its own, and return the runs in the order of the tasks.
 
@@ -139,6 +140,7 @@ def play_stage(
         given: what the agent is given, by entry.
         num_envs: tasks played side by side; the world's chance depends on it as on `seed`.
         trace: gets every step under this `name`, in the order in which the tasks end.
+        parallel: so many agents decide side by side.
 
     Raises:
         InvalidInputError: tasks and records differ.
@@ -156,8 +158,9 @@ def play_stage(
         played_by = [traced(agent, trace, name, agent.memories) for agent in agents]
         free = envs.num_envs - len(chosen)
         episodes = rollout(
-            envs, played_by + played_by[:1] * free, [[task] for task in chosen] + [[]] * free, idle="Done[]"
-        )
+            envs, played_by + played_by[:1] * free, [[task] for task in chosen] + [[]] * free, idle="Done[]",
+            parallel=parallel,
+        )  # fmt: skip
         for agent, gift, played in zip(agents, gifts, episodes):
             record, turns = records[played.task], zip(agent.thoughts, played.actions, played.answers)
             steps = tuple(TraceStep(*turn) for turn in turns)

@@ -26,6 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from embodied_mem.language.prompt_files import prompt
+from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.worlds.memento.traces.trace import (
     HELD,
     Trace,
@@ -38,6 +40,12 @@ from embodied_mem.worlds.memento.traces.trace import (
 
 from .reading import alternatives, gerund
 
+_SUMMARY: dict[str, Any] = {
+    "type": "object",
+    "properties": {"summary": {"type": "string", "minLength": 1, "maxLength": 2000}},
+    "required": ["summary"],
+    "additionalProperties": False,
+}
 NOISE = 0.3
 GAPS = 0.2
 
@@ -66,6 +74,18 @@ def summarised(trace: Trace) -> Trace:
             if place != HELD:
                 places[thing] = f"{place} in {room}"
     return dataclasses.replace(trace, steps=(), note=" ".join(sentences) or "Nothing was moved.")
+
+
+def written(writer: ChatWriter) -> Callable[[Trace], Trace]:
+    """Make `summarised` in a model's words, or by rules where it has no usable answer."""
+    instruction = prompt("embodied_mem.worlds.memento.agent", "summary")
+
+    @functools.cache
+    def summarised_by_model(trace: Trace) -> Trace:
+        note = writer.ask(instruction, trace.render(), lambda value: str(value["summary"]).strip(), _SUMMARY)
+        return dataclasses.replace(trace, steps=(), note=" ".join(note.split())) if note else summarised(trace)
+
+    return summarised_by_model
 
 
 def _moved(arguments: Sequence[str], origin: dict[str, str], described: dict[str, str]) -> str:
