@@ -13,6 +13,7 @@ stays with the time of its end. Values that only differ both stay.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Self
 
@@ -67,6 +68,9 @@ _NEARBY, _LAST_SAID, _MAX_COMPARED = 32, 6, 16
 _MAX_STATEMENT = 100
 """Characters of a text that may replace another or be replaced; a longer one tells many things. Chosen on LoCoMo."""
 _MAX_STATEMENTS = 1024
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_PART_WORDS = 80
+"""Words of a part of a long note; chosen on six dialogues of BEAM."""
 
 
 class End(NamedTuple):
@@ -155,6 +159,9 @@ class NoteMemory(RecordMemory):
         self._marks = PagedRows(len(_NO_NOTE))
         self._idle: dict[int, frozenset[str]] = {}  # the stems of notes that tell nothing
         self._columns: tuple[np.ndarray, ...] | None = None  # of the marks, until they change
+        self._parts: dict[int, range] = {}  # of long notes
+        self._note_of_part: list[int] = []
+        self._part_words, self._part_vectors = WordIndex(), TextIndex(self.embedder)
         self._limits: dict[int, list[str]] = {}
         self._limit_words: RareWords | None = None  # of the limits, until they change
         self._speakers: dict[str, int] = {}
@@ -409,6 +416,9 @@ class NoteMemory(RecordMemory):
 
     def _unindex(self, number: int) -> None:
         self._words.remove(number)
+        for part in self._parts.pop(number, ()):
+            self._part_words.remove(part)
+            self._part_vectors.remove(part)
         self._vectors.remove(number)
         if self._limits.pop(number, None) is not None:
             self._limit_words = None
@@ -429,6 +439,13 @@ class NoteMemory(RecordMemory):
         for number, note in notes:
             words = content_words(_about(note))
             self._words.add(number, words)
+            if len(parts := parts_of(note.text)) > 1:
+                first = len(self._note_of_part)
+                self._parts[number] = range(first, first + len(parts))
+                self._note_of_part += [number] * len(parts)
+                self._part_vectors.add_many(enumerate(parts, first))
+                for at, part in enumerate(parts, first):
+                    self._part_words.add(at, content_words(f"{note.speaker} {part}" if note.speaker else part))
             if self.claims[number].num_denials:
                 self._denying.add(number)
             sort, conversation = 0, -1
@@ -509,7 +526,8 @@ class NoteMemory(RecordMemory):
     ) -> list[Record]:
         """Find the `k` notes that fit best.
 
-        score = `relevance` of the words (BM25 as a share) and the cosine, and more where other things fit:
+        score = `relevance` of the words (BM25 as a share) and the cosine, of a long note those of its best part, and
+        more where other things fit:
         `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_TIME`
         if it asks when and the note tells a time, `_NEAR` of the neighbours' scores, `_ANSWER` of that of the question
         before it. A question gets `_QUESTION` of its own score, small talk `_IDLE`, what somebody said whom the query
@@ -537,6 +555,8 @@ class NoteMemory(RecordMemory):
         cosines[numbers] = scores
         candidates = np.concatenate([hits, numbers[shares[numbers] == 0]])
         own[candidates] = relevances(shares[candidates], cosines[candidates])
+        if self._parts:
+            candidates = self._score_parts(own, candidates, query, stems)
         candidates = self._score(own, candidates, hits, query, stems, marks)
         if where or as_of is not None:
             around = np.fromiter(self.notes, np.int64, len(self.notes))
@@ -567,6 +587,20 @@ class NoteMemory(RecordMemory):
         best = self._latest_first(best, words)
         best.sort(key=lambda item: -item.score)
         return best[:k]
+
+    def _score_parts(self, own: np.ndarray, candidates: np.ndarray, query: str, stems: Sequence[str]) -> np.ndarray:
+        """Give long notes the score of their best part."""
+        shares, cosines = np.zeros((2, len(self._note_of_part)))
+        hits, scores = self._part_words.ranking(stems)
+        shares[hits] = scores
+        similar = self._part_vectors.search(query, _MAX_SIMILAR, above=0.0)
+        parts = np.array([row[0] for row in similar], np.int64)
+        cosines[parts] = [row[1] for row in similar]
+        parts = np.union1d(hits, parts)
+        notes = np.array(self._note_of_part)[parts]
+        own[list(self._parts)] = 0.0
+        np.maximum.at(own, notes, relevances(shares[parts], cosines[parts]))
+        return np.union1d(candidates[own[candidates] > 0], notes)
 
     def _latest_first(self, items: list[Record], words: Set[str]) -> list[Record]:
         """Give the later of near short notes the better score."""
@@ -702,6 +736,8 @@ class NoteMemory(RecordMemory):
         other._same, other._claims = dict(self._same), dict(self._claims)
         other._newer, other._statements = dict(self._newer), dict(self._statements)
         other._words, other._vectors = self._words.fork(), self._vectors.fork()
+        other._parts, other._note_of_part = dict(self._parts), list(self._note_of_part)
+        other._part_words, other._part_vectors = self._part_words.fork(), self._part_vectors.fork()
         other._denying, other._marks = set(self._denying), self._marks.fork()
         other._idle, other._limits = dict(self._idle), dict(self._limits)
         other._speakers, other._voices = dict(self._speakers), dict(self._voices)
@@ -820,3 +856,20 @@ def _label_texts(note: Record) -> list[str]:
 
 def _denials(claims: Iterable[Claim]) -> int:
     return sum(claim.denied for claim in claims)
+
+
+def parts_of(text: str) -> list[str]:
+    """Split a text into runs of sentences of `_PART_WORDS` words."""
+    if len(text) < 4 * _PART_WORDS:
+        return [text]
+    parts, part = list[str](), list[str]()
+    for sentence in _SENTENCE_END.split(text):
+        words = sentence.split()
+        if part and len(part) + len(words) > _PART_WORDS:
+            parts.append(" ".join(part))
+            part = []
+        part += words
+        while len(part) > 2 * _PART_WORDS:
+            parts.append(" ".join(part[:_PART_WORDS]))
+            part = part[_PART_WORDS:]
+    return [*parts, " ".join(part)] if part else parts

@@ -371,3 +371,21 @@ def test_readers_do_not_wait_for_a_model():
     thread.join()
     assert memory.retrieve("vegetarian").items
     memory.close()
+
+
+def test_a_sentence_of_a_long_text_is_found_like_a_short_one():
+    filler = [
+        f"On day {day} we talked about the garden, the weather, the neighbours and the new shelf." for day in range(60)
+    ]
+    story = " ".join([*filler[:30], "The boiler code is four four one seven.", *filler[30:]])
+    memory = LifelongMemory()
+    for number in range(20):
+        memory.tell(f"The boiler in flat {number} is warm.")
+        memory.tell(f"A dress code holds at party {number}.")
+    note = memory.tell(story).notes[0].id
+    for one in (memory, memory.fork()):
+        assert one.retrieve("boiler code", k=1).items[0].id == note
+    memory.update(note, "The long talk was about nothing.")
+    assert memory.retrieve("boiler code", k=1).items[0].id != note
+    memory.delete(note)
+    assert note not in {item.id for item in memory.retrieve("boiler code").items}
