@@ -106,8 +106,8 @@ def tells_nothing(text: str) -> bool:
 
 def _is_talk(sentence: str) -> bool:
     words = words_of(sentence)
-    return same_text(sentence) in _GREETINGS or (
-        not _TALK.isdisjoint(words) and all(word in _TALK or word in LIGHT for word in words)
+    return (not _TALK.isdisjoint(words) and all(word in _TALK or word in LIGHT for word in words)) or (
+        not sentence.isascii() and same_text(sentence) in _GREETINGS
     )
 
 

@@ -439,18 +439,14 @@ class LifelongMemory:
                 if self.notes is not None and text.strip():
                     given["profile"]["note"] = self.notes.number_of(**said)
             events = self._proposed(where, **given)
-            if self.spatial is not None and (change := self._place_event(said, where)) is not None:
-                events["spatial"], given["spatial"] = change, {}
+            if self.spatial is not None:
+                change = self.spatial.propose_telling(text, speaker=speaker, when=when, trust=trust, **where)
+                if change is not None:
+                    if self.notes is not None and text.strip():
+                        change["note"] = self.notes.number_of(**said)
+                    events["spatial"], given["spatial"] = change, {}
             self._record({"op": "tell", **where, "events": events})
             return self._receipt(given)
-
-    def _place_event(self, telling: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the event with the places that are told; None for none."""
-        assert self.spatial is not None
-        who: dict[str, Any] = {name: telling[name] for name in ("text", "speaker", "when", "trust")}
-        if self.notes is not None and telling["text"].strip():
-            who["note"] = self.notes.number_of(**who, labels=telling["labels"])
-        return self.spatial.propose_telling(**who, **where)
 
     def _told_again(self, text: str, where: dict[str, int], trust: Trust) -> WriteReceipt | None:
         """Add a reference to the entry that a text was recalled from; None if it is said in its own words."""

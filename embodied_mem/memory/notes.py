@@ -13,6 +13,7 @@ stays with the time of its end. Values that only differ both stay.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Self
@@ -247,13 +248,17 @@ class NoteMemory(RecordMemory):
         """Find what a speaker's text replaces: a field of a change."""
         if len(text) > _MAX_STATEMENT:
             return {}
-        who, its, distances = self.voice(speaker), dict[int, int](), dict[int, int]()
+        who, its, notes = self.voice(speaker), dict[int, int](), self.notes
         first = self._next - _NEARBY
-        for other in range(self._next - 1, first - 1, -1):
-            if other in self.notes and self.notes[other].kind == TOLD:
-                distances[other] = len(distances) + 1
-        for other in (*list(distances)[:_LAST_SAID], *self._words.recent(set(content_words(text)), _MAX_COMPARED)):
-            note = self.notes[other]
+        nearby = [
+            other for other in range(self._next - 1, first - 1, -1) if other in notes and notes[other].kind == TOLD
+        ]
+        distances = {other: distance for distance, other in enumerate(nearby, 1)}
+        with_words = self._words.recent(set(content_words(text)), _MAX_COMPARED)
+        for other in itertools.chain(nearby[:_LAST_SAID], with_words):
+            if other in its:
+                continue
+            note = notes[other]
             if len(note.text) > _MAX_STATEMENT or note.ended is not None or other == number or note.kind != TOLD:
                 continue
             is_own = note.speaker == speaker or self.voice(note.speaker) == who
@@ -263,9 +268,9 @@ class NoteMemory(RecordMemory):
                     break
         if not its:
             return {}
-        olds = [self._statement(self.notes[other].text) for other in its]
+        olds = [self._statement(notes[other].text) for other in its]
         chance = chances(self._statement(text), olds, list(its.values()))
-        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, self.notes[other].text)]
+        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, notes[other].text)]
         return {"replaces": matches} if matches else {}
 
     def _statement(self, text: str) -> Statement:

@@ -45,6 +45,8 @@ _MAY_LIMIT = re.compile(
 
 def role_in(text: str) -> tuple[str, str] | None:
     """Find role and name in a text that only says who somebody is."""
+    if "my" not in text.lower():
+        return None
     role, names, before = list[str](), list[str](), ""
     plain = text.replace("’", "'")
     for match in _TOKEN.finditer(plain):

@@ -257,7 +257,7 @@ class WordIndex:
     """Texts as words under ids."""
 
     def __init__(self) -> None:
-        self._words: dict[int, Counter[str]] = {}
+        self._words: dict[int, dict[str, int]] = {}
         self._lengths = np.zeros(0, np.int64)  # by id
         self._having: dict[str, dict[int, int]] = {}  # word -> id -> how often
         self._total = 0
@@ -271,22 +271,21 @@ class WordIndex:
             self.remove(number)
         self.extend(number, words)
 
-    def recent(self, words: Iterable[str], most: int) -> list[int]:
-        """List the ids that got one of some words last, those of rare words first, at most so many of each word."""
+    def recent(self, words: Iterable[str], most: int) -> Iterator[int]:
+        """Yield the last ids with each word, those of rare words first."""
         rows = sorted((self._having[word] for word in words if word in self._having), key=len)
-        return list(dict.fromkeys(number for row in rows for number in itertools.islice(reversed(row), most)))
+        return itertools.chain.from_iterable(itertools.islice(reversed(row), most) for row in rows)
 
     def extend(self, number: int, words: Iterable[str]) -> None:
         """Add words to those that an id has, if it has any."""
-        counts = Counter(words)
-        if (mine := self._words.get(number)) is None:
-            self._words[number] = counts
-        else:
-            mine.update(counts)
-        for word, count in counts.items():
-            having = self._having.setdefault(word, {})
-            having[number] = having.get(number, 0) + count
-        length = sum(counts.values())
+        counts = self._words.setdefault(number, {})
+        length = 0
+        for word in words:
+            counts[word] = counts.get(word, 0) + 1
+            if (having := self._having.get(word)) is None:
+                having = self._having[word] = {}
+            having[number] = having.get(number, 0) + 1
+            length += 1
         if number >= len(self._lengths):
             self._lengths = np.concatenate([self._lengths, np.zeros(number + 1, np.int64)])
         self._lengths[number] += length
@@ -294,7 +293,7 @@ class WordIndex:
 
     def reduce(self, number: int, words: Iterable[str]) -> None:
         """Take words away that an id got; without any it is gone."""
-        counts = self._words[number] - Counter(words)
+        counts = Counter(self._words[number]) - Counter(words)
         self.remove(number)
         if counts:
             self.extend(number, counts.elements())
@@ -358,7 +357,7 @@ class WordIndex:
     def fork(self) -> WordIndex:
         """Return an independent copy."""
         other = WordIndex()
-        other._words = {number: counts.copy() for number, counts in self._words.items()}
+        other._words = {number: dict(counts) for number, counts in self._words.items()}
         other._lengths, other._total = self._lengths.copy(), self._total
         other._having = {word: dict(having) for word, having in self._having.items()}
         return other

@@ -447,20 +447,19 @@ class SpatialMemory(RecordMemory):
         episode: int,
         step: int,
         time: int,
-        note: int = NO_NOTE,
         speaker: str = "",
         when: str = "",
         trust: Trust = "user",
     ) -> dict[str, Any] | None:
         """Return the event with the places that somebody tells; None for none.
 
-        Nothing changes. A thing that was seen is meant by its name or, if there is one only, by its class. Its room is
-        the one that is told, or the only one that has the receptacle.
+        Nothing changes, and the event names no note. A thing that was seen is meant by its name or, if there is one
+        only, by its class. Its room is the one that is told, or the only one that has the receptacle.
 
         Args:
             text: what is said.
             episode, step, time: when.
-            note, speaker, when: number of the note, who said it, and the date in words.
+            speaker, when: who said it, and the date in words.
             trust: of who says it; a quotation tells nothing.
         """
         if trust in QUOTED or _is_unusable(text):
@@ -471,7 +470,7 @@ class SpatialMemory(RecordMemory):
         if not facts and not left:
             return None
         where = {"episode": episode, "step": step, "time": time}
-        origin = {"note": note, "speaker": speaker, "when": when, "trust": trust}
+        origin = {"note": NO_NOTE, "speaker": speaker, "when": when, "trust": trust}
         return {"op": "tell", **where, **origin, "facts": facts, "gone": left}
 
     def _on_map(self, telling: ToldPlace) -> tuple[str, str, str, float | None, str]:

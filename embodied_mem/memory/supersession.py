@@ -19,7 +19,7 @@ import json
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -89,7 +89,50 @@ _KINDS = ("clock", "number", "day", "color", "name", "place")
 _DIFFERING = (_DENY, list(CUES).index("was"), _I, len(CUES) + 3)
 """Counts of which the difference is a feature, too; the last one is whether denials are odd."""
 
+_OF_CLOCK, _OF_KIN = len(_KINDS), len(_KINDS) + 1
+"""Kinds of words that depend on what stands before, and of people."""
+
 Statement: TypeAlias = Any
+
+
+class _Word(NamedTuple):
+    """What a statement takes from a word, wherever it stands.
+
+    Attributes:
+        kind: position in `_KINDS`, `_OF_CLOCK`, `_OF_KIN` or -1.
+        is_content: whether it has a meaning of its own.
+    """
+
+    word: str
+    stem: str
+    rarity: float
+    row: np.ndarray
+    kind: int
+    is_break: bool
+    is_light: bool
+    is_content: bool
+    is_self: bool
+
+
+@functools.lru_cache(1 << 14)
+def _word(word: str) -> _Word:
+    root, is_light = stem(word), word in LIGHT
+    is_content, is_self = not is_light and word not in _CUE_WORDS, word in _CUES[_I]
+    return _Word(word, root, _rarity(root), _row(root), _kind(word), word in _BREAKS, is_light, is_content, is_self)
+
+
+def _kind(word: str) -> int:
+    if _CLOCK.match(word):
+        return 0
+    if word in ("am", "pm", "o'clock"):
+        return _OF_CLOCK
+    if word[0].isdigit() or word in _NUMBERS:
+        is_day = word[0].isdigit() and word.endswith(("st", "nd", "rd", "th"))
+        return 2 if is_day else 0 if word in ("half", "quarter", "noon", "midnight") else 1
+    one = word.removesuffix("s")
+    if one in _DAYS:
+        return 2
+    return 3 if word in _COLORS else _OF_KIN if word in _KIN or one in _KIN else -1
 
 
 def statement(text: str) -> Statement:
@@ -104,65 +147,65 @@ def statement(text: str) -> Statement:
     for word in lower:
         for i in _CUES_OF.get(word, ()):
             cues[i] += 1
-    content: list[tuple[str, int]] = []
+    content: list[tuple[_Word, int]] = []
     values: list[list[str]] = [[] for _ in _KINDS]
     people: list[str] = []
     owners: list[str] = []
-    last_break, is_place, before = -1, False, ""
-    for at, (token, word) in enumerate(zip(tokens, lower)):
-        if word == "?":
+    last_break, is_place, before, last = -1, False, "", len(tokens) - 1
+    for at, (token, full) in enumerate(zip(tokens, lower)):
+        if full == "?":
             continue
-        word = word.removesuffix("'s")
-        is_break = word in _BREAKS or lower[at].endswith(("'s", "'m", "'re"))
-        if is_break and at < len(tokens) - 1:
+        its = _word(full.removesuffix("'s"))
+        word = its.word
+        if at < last and (its.is_break or full.endswith(("'s", "'m", "'re"))):
             last_break = at
             is_place = is_place or word in _WITHIN
-        kind = -1
-        if _CLOCK.match(word) or (word in ("am", "pm", "o'clock") and before):
+        kind = its.kind
+        if kind == _OF_CLOCK:
+            kind = 0 if before else -1
+        elif kind == 1 and before in _BEFORE_CLOCK:
             kind = 0
-        elif word[0].isdigit() or word in _NUMBERS:
-            kind = 2 if word.endswith(("st", "nd", "rd", "th")) and word[0].isdigit() else 1
-            if kind == 1 and (before in _BEFORE_CLOCK or word in ("half", "quarter", "noon", "midnight")):
-                kind = 0
-        elif word.removesuffix("s") in _DAYS:
-            kind = 2
-        elif word in _COLORS:
-            kind = 3
-        elif word in _KIN or word.removesuffix("s") in _KIN:
+        elif kind == _OF_KIN:
+            kind = -1
             people.append(word)
             if last_break < 0:
                 owners.append(word)
-        elif at and token[0].isupper() and word not in LIGHT and word not in ("i", "i'm") and before != "?":
+        if (
+            kind == -1
+            and its.kind != _OF_KIN
+            and at
+            and token[0].isupper()
+            and not (its.is_light or word in ("i", "i'm"))
+        ):
             kind = 4
             people.append(word)
-        if not at and token[0].isupper() and token.isalpha() and len(lower) > 1 and word not in LIGHT:
+        if not at and last and token[0].isupper() and not its.is_light and token.isalpha():
             following = lower[1]
             if (
-                token.endswith("'s")
-                or following in ("is", "has", "was", "will", "can", "can't", "and", "isn't")
+                following in ("is", "has", "was", "will", "can", "can't", "and", "isn't")
                 or (following.endswith("s") and following not in _DAYS and len(following) > 3)
                 or following.endswith("ed")
             ):
                 people.append(word)
                 owners.append(word)
-        if word in _CUES[_I] and last_break < 0:
+        if its.is_self and last_break < 0:
             owners.append("i")
         if kind >= 0:
             values[kind].append(word)
-        if (word not in LIGHT and word not in _CUE_WORDS) or kind >= 0:
-            content.append((stem(word), at))
+        if kind >= 0 or its.is_content:
+            content.append((its, at))
         before = word
     if is_place:
-        values[5] = [word for word, at in content if at > last_break]
+        values[5] = [its.stem for its, at in content if at > last_break]
     if owners and any(one != "i" for one in owners):
         owners = [one for one in owners if one != "i"]
     is_asked, lengths = text.rstrip().endswith("?"), (min(len(content), 12), min(len(lower), 25))
     return _native.supersession.Statement(
         own=[*(min(count, 2) for count in cues), is_asked, *lengths, cues[_DENY] % 2],
-        words=[hash(word) for word, _ in content],
-        weights=[_rarity(word) for word, _ in content],
+        words=[hash(its.stem) for its, _ in content],
+        weights=[its.rarity for its, _ in content],
         is_late=[at > last_break >= 0 for _, at in content],
-        rows=[_row(word) for word, _ in content],
+        rows=[its.row for its, _ in content],
         values=[[hash(one) for one in dict.fromkeys(its)] for its in (*values, people, owners)],
     )
 
