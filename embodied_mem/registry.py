@@ -58,7 +58,7 @@ class World:
         reader: a `memory.readers.reading.Reader` of its texts; the default reads household sentences.
         agent: (`PlannerCriticConfig`) -> planner, critic and rules of `agents.planner_critic`, by keyword.
         skills: (`PlannerCriticConfig`) -> its commands as `agents.robot.skills.Skill`, for planners that are told them.
-        examples: (`PlannerCriticConfig`) -> worked examples of plans, for planners that are chat models.
+        examples: (`PlannerCriticConfig`) -> what a chat model as planner is told of it, with worked examples.
         instruction: (grammar) -> what a published model is told before it acts: task, commands, the prompt, examples.
         tasks: a `training.teachers.lesson.TaskSource`: what it can be trained on.
         samples: a `training.teachers.episodes.SampleSource`, for a world that is recorded rather than played to train.

@@ -42,6 +42,7 @@ def complete_json(
     max_tokens: int = 512,
     temperature: float = 0.0,
     repairs: int = 1,
+    is_open_ended: bool = False,
 ) -> object:
     """Return the model's answer as JSON data that fits `schema`.
 
@@ -52,6 +53,7 @@ def complete_json(
     Args:
         name: of the schema, for the server.
         repairs: how often a wrong answer may be repaired.
+        is_open_ended: whether an answer that was cut off is read as far as it goes, if that fits.
 
     Raises:
         ChatError: of kind "malformed", no answer fitted; or as `ChatModel.complete`.
@@ -63,6 +65,9 @@ def complete_json(
     for attempt in range(repairs + 1):
         reply = model.complete(asked, max_tokens=max_tokens, temperature=temperature, response_format=response_format)
         value, wrong = read_json(reply.text, schema)
+        if wrong and is_open_ended and reply.finish_reason == "length":
+            whole, missing = read_json(close_json(reply.text), schema)
+            value, wrong = (whole, "") if not missing else (value, wrong)
         if not wrong:
             if attempt:
                 model.meter.add(repaired=1)

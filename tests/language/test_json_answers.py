@@ -148,3 +148,13 @@ def test_what_stays_wrong_is_an_error_with_the_answer():
     with pytest.raises(ChatError, match="no JSON"):
         complete_json(model, QUESTION, SCHEMA, repairs=0)
     assert len(model.asked) == 1
+
+
+def test_an_open_ended_answer_is_read_as_far_as_it_goes():
+    cut = ChatReply('{"place": "bed", "steps": ["go", "loo', finish_reason="length")
+    model = Scripted(cut)
+    assert complete_json(model, QUESTION, SCHEMA, is_open_ended=True) == {"place": "bed", "steps": ["go"]}
+    assert model.meter.malformed == 0
+    for answers in ([cut, cut], [ChatReply(cut.text), ChatReply(cut.text)]):  # not asked for, or not cut off
+        with pytest.raises(ChatError):
+            complete_json(Scripted(*answers), QUESTION, SCHEMA, is_open_ended=answers[0] is not cut)

@@ -43,13 +43,13 @@ _LABEL = re.compile(
     r"(?:summary|query|sentence|answer)\W{0,4}[:\uff1a]\s{0,3}",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"^(?:the|an?) ")
+_ARTICLE = re.compile(r"^(?:(?:the|an?) )+")
 _QUOTES = "\"'`* "
 
 
 def plan_schema(skills: Sequence[Skill], max_steps: int) -> dict[str, Any]:
     """Return the schema of a plan: thoughts, progress, then steps."""
-    line = {"type": "string", "maxLength": 300}
+    line = {"type": "string", "maxLength": 160}
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     steps = [
         {
@@ -146,7 +146,7 @@ class ChatPlanner(_Asking):
         *,
         examples: str = "",
         max_steps: int = 8,
-        max_tokens: int = 768,
+        max_tokens: int = 896,
     ):
         super().__init__(model, max_tokens)
         self._skills = {skill.name: skill for skill in checked_skills(skills)}
@@ -183,7 +183,9 @@ class ChatPlanner(_Asking):
         return plan
 
     def _complete(self, messages: Sequence[Message]) -> Any:
-        return complete_json(self._model, messages, self._schema, name="plan", max_tokens=self._max_tokens)
+        return complete_json(
+            self._model, messages, self._schema, name="plan", max_tokens=self._max_tokens, is_open_ended=True
+        )
 
     def _plan(self, value: dict[str, Any], names: Mapping[str, Collection[str]]) -> Plan:
         progress = "; ".join(f"{name}: {text}" for name in ("done", "left") if (text := " ".join(value[name].split())))
@@ -236,13 +238,16 @@ def _problem(command: str, situation: Situation) -> str:
 def _name_like(name: str, names: Collection[str]) -> str:
     """Return the world's spelling of a name, if there is one.
 
-    The world may know it without an article, or without the number that memory gave it.
+    An article, memory's number and words behind the name are left out; a number where the world has numbers is not.
     """
-    if name in names:
-        return name
     spellings = {one.casefold().replace("_", " "): one for one in names}
     plain = _ARTICLE.sub("", name.casefold().replace("_", " ")).rstrip(" .")
-    return spellings.get(plain) or spellings.get(plain.rstrip(" 0123456789")) or name
+    starts = [one for one in spellings if plain.startswith(one) and not plain[len(one) : len(one) + 1].isalnum()]
+    start = max(starts, key=len, default="")
+    is_numbered = any(one[len(start) :].strip().isdigit() for one in spellings if one.startswith(f"{start} "))
+    if name in names or not start or (is_numbered and plain[len(start) :].strip()[:1].isdigit()):
+        return name
+    return spellings[start]
 
 
 class ChatCritic(_Asking):

@@ -230,6 +230,22 @@ def test_a_number_that_the_world_does_not_take_is_left_out_and_an_unknown_action
     assert "There is no action 'find a Sofa'. Plan again" in planner.asked[-1][-1]["content"]
 
 
+@pytest.mark.parametrize(
+    ("skill", "name", "command"),
+    [
+        ("pick_up", "Mug", "pick up the Mug"),
+        ("pick_up", "the the mug_3", "pick up the Mug"),
+        ("pick_up", "Mug on the table.", "pick up the Mug"),
+        ("find", "mug 2", "find a Mug_2"),
+        ("find", "Mug_9", "find a Mug_9"),  # another mug is not the first one
+        ("find", "Muggy", "find a Muggy"),
+    ],
+)
+def test_names_are_spelled_as_the_world_does(skill, name, command):
+    _, agent = listed(plan_of((skill, {"thing": name})))
+    assert agent.begin("t", "Find a mug.", "", LISTED) == command
+
+
 def test_without_a_usable_plan_an_admissible_step_is_done():
     _, agent = listed("nonsense")
     assert agent.begin("t", "Find a mug.", "", LISTED) == "find a Mug"
@@ -276,6 +292,7 @@ def test_worked_examples_are_plans_of_their_world(world):
     skills, examples = (load(world, part)(config) for part in ("skills", "examples"))
     plans = [line for line in examples.splitlines() if line.startswith("{")]
     assert len(plans) == examples.count("Example: ") == 2
+    assert examples.startswith("In this world:\n- ")
     for text in plans:
         value, wrong = read_json(text, plan_schema(skills, 8))
         assert wrong == ""

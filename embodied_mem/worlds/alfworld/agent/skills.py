@@ -46,5 +46,5 @@ def skills_of(config: PlannerCriticConfig) -> tuple[Skill, ...]:
 
 
 def examples_of(config: PlannerCriticConfig) -> str:
-    """Return worked examples of plans, the same for every configuration."""
+    """Return what planners are told of this world, with worked examples."""
     return prompt("embodied_mem.worlds.alfworld.agent", "plan_examples")
