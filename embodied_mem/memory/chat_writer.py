@@ -20,6 +20,7 @@ from ..forks import forking_lock
 from ..language.chat import ChatModel, Json
 from ..language.images import Picture, content
 from ..language.json_answers import close_json, find_json, read_json
+from ..language.prompt_files import prompt
 from .arguments import checked_number, shown
 
 Chat = Callable[[list[dict[str, Any]]], str]
@@ -27,20 +28,9 @@ Chat = Callable[[list[dict[str, Any]]], str]
 
 Value = TypeVar("Value")
 
-_FACTS = (
-    "You read what a household robot was told and list the facts it states about where things are and how they are. "
-    'Answer with JSON only: a list of [subject, relation, object]. Relations: "in", "on", "under", "is", "holds", '
-    '"at", "next to", or another word. The robot is "agent". State only what the text says; an empty list if '
-    "it says nothing."
-)
-_SUMMARY = (
-    "Summarise these steps of a household robot in one sentence: where it was, what it did, what had no effect. "
-    'Answer with JSON only: {"summary": "..."}.'
-)
-_STEP = (
-    "Say in one short sentence what came of this action of a household robot: where it is now, what it sees that "
-    'matters, whether the action had an effect. Answer with JSON only: {"summary": "..."}.'
-)
+_FACTS = prompt("embodied_mem.memory", "facts")
+_SUMMARY = prompt("embodied_mem.memory", "steps")
+_STEP = prompt("embodied_mem.memory", "step")
 SUMMARY: Json = {
     "type": "object",
     "properties": {"summary": {"type": "string", "minLength": 1, "maxLength": 400}},

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, cast, get_args
 
 from ..errors import EmbodiedMemError, InvalidInputError
+from ..language.prompt_files import prompt
 from .arguments import checked_number, checked_real, shown
 from .chat_writer import ChatWriter, checked_writer
 from .graph import Applied, Change, ConflictRule, Ended, Fact, KnowledgeGraph, NewFact, Snapshot
@@ -351,12 +352,7 @@ class ChatResolver:
         return self.writer.ask(_INSTRUCTION, question, lambda value: cast(list[Verdict], list(map(str, value["ends"]))))
 
 
-_INSTRUCTION = (
-    "A household robot keeps facts with the times since when they hold. Two facts of each conflict cannot both hold by "
-    "its rule. Say for each conflict which one ends: the old one if the world has changed, the new one if it is a "
-    "mistake, neither if the rule does not apply here. Answer with JSON only, one word for each conflict in order: "
-    '{"ends": ["old" | "new" | "neither", ...]}.'
-)
+_INSTRUCTION = prompt("embodied_mem.memory", "conflicts")
 
 
 def _fact_text(now: Snapshot, id: int) -> str:

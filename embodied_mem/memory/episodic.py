@@ -21,6 +21,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from ..language.prompt_files import prompt
 from ..types import Episode, Step
 from .arguments import checked_number, checked_text
 from .bank import Experience, Experiences, found_at, key_actions, rationale_for
@@ -38,15 +39,8 @@ _MAX_ACTIONS = 24
 _SAME_PLACE = 0.25
 _SIMILAR, _MAX_SIMILAR = 0.5, 6
 
-_EXTRACT = (
-    "You read what a household robot did in one task. Say in one or two sentences what helps to do the task again: "
-    'where things were, which steps counted, what went wrong. Answer with JSON only: {"summary": "..."}.'
-)
-_UPDATE = (
-    "You keep a list of tasks that a robot did. Given known ones with their ids and a new one: which known one is the "
-    "same task in other words (null for none), and which ones are wrong or useless now? Answer with JSON only: "
-    '{"same": id or null, "delete": [ids]}.'
-)
+_EXTRACT = prompt("embodied_mem.memory", "task")
+_UPDATE = prompt("embodied_mem.memory", "task_update")
 _UPDATED = {
     "type": "object",
     "properties": {

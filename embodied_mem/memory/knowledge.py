@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from ..language.prompt_files import prompt
 from .chat_writer import ChatWriter, parse_text
 from .readers.reading import legible
 
@@ -383,26 +384,10 @@ REFERENCES = _object(references=_list(_object(subtype=_SUBTYPE, alias=_TEXT)))
 DESCRIPTIONS = _object(descriptions=_list(_object(id={"type": "string"}, text=_TEXT)))
 
 _KINDS = "names that things have for the user (object_semantics) and names of arrangements or routines (user_pattern)"
-_EXTRACT = (
-    f"You read what a user told a household robot and list what it tells about the user: {_KINDS}. Answer with JSON "
-    'only: {"knowledge": [{"subtype": ..., "alias": ..., "description": ..., "objects": [{"name": ..., "description": '
-    '...}], "patterns": [{"name": "place", "args": [object, relation, location]}]}]}; an empty list if it tells '
-    "nothing."
-)
-_RESOLVE = (
-    "You keep what is known of a user. Given what the user said, what is new in it by number, and what is known by id, "
-    "say for each new one whether to add it, to update a known one that it replaces, or to extend a known one by it. "
-    'Answer with JSON only: {"changes": [{"new": number, "do": "add" | "update" | "extend", "id": id or null}]}.'
-)
-_REFER = (
-    f"You read what a user asks of a household robot and list what of the user's own it refers to: {_KINDS}. Answer "
-    'with JSON only: {"references": [{"subtype": ..., "alias": ...}]}; an empty list if it refers to nothing.'
-)
-_REFORMULATE = (
-    "Say in plain words, for a household robot that shall do what the user asks, what each known entry tells: which "
-    "things, where, in which order. Add nothing. Answer with JSON only: "
-    '{"descriptions": [{"id": ..., "text": ...}]}, one for each entry.'
-)
+_EXTRACT = prompt("embodied_mem.memory", "knowledge").format(kinds=_KINDS)
+_RESOLVE = prompt("embodied_mem.memory", "knowledge_update")
+_REFER = prompt("embodied_mem.memory", "references").format(kinds=_KINDS)
+_REFORMULATE = prompt("embodied_mem.memory", "descriptions")
 
 
 def ask_knowledge(writer: ChatWriter, text: str) -> list[Knowledge] | None:

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InternalError, InvalidInputError
+from ..language.prompt_files import prompt
 from ..types import Episode
 from .arguments import checked_number, checked_text, checked_texts, shown
 from .chat_writer import ChatWriter, parse_text
@@ -54,16 +55,8 @@ _MAX_TURNS = 64
 
 _EMPTY = frozenset("a an the is are be was were to of that it its there this then do does".split())  # noqa: SIM905
 
-_EXTRACT = (
-    "You read what a household robot did in one task. List what is worth knowing for other tasks: which actions "
-    f"worked, which had no effect and why. At most {_MAX_LESSONS} sentences. Answer with JSON only: "
-    '{"lessons": [text, ...]}.'
-)
-_UPDATE = (
-    "You keep a list of lessons. Given known lessons with their ids and new ones, say what to change. Answer with JSON "
-    'only: {"changes": [{"do": "add", "text": ...}, {"do": "update", "id": ..., "text": ...}, {"do": "delete", '
-    '"id": ...}]}.'
-)
+_EXTRACT = prompt("embodied_mem.memory", "lessons").format(max_lessons=_MAX_LESSONS)
+_UPDATE = prompt("embodied_mem.memory", "lessons_update")
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 400}
 _LESSONS = {
     "type": "object",

@@ -4,13 +4,15 @@
     python experiments/analyses/prompt_page.py --check     # exit with 1 if it is not up to date
 
 A prompt stands between `<!-- prompt: NAME -->` and `<!-- end -->`. Those of planner, critic and preprocessor come from
-tasks that the agent by rules plays in a generated home, those of the teacher from its first step there.
+tasks that the agent by rules plays in a generated home, those of the teacher from its first step there, those of
+memory from two told tasks.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import json
 import pathlib
 import re
 import sys
@@ -25,6 +27,11 @@ from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
 from embodied_mem.agents.robot.perceiver import filled_prompt
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.language.chat import ChatModel, ChatReply, Message, UsageMeter
+from embodied_mem.language.prompt_files import prompt
+from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.chat_writer import ChatWriter
+from embodied_mem.memory.conflicts import ChatResolver, Conflict
+from embodied_mem.memory.knowledge import USER_PATTERN, Knowledge, ask_changes, ask_references, ask_words
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.teachers.chat_teacher import ChatTeacher
 from embodied_mem.worlds.alfworld.agent.planner import SymbolicCritic, SymbolicPlanner
@@ -109,7 +116,55 @@ def filled() -> dict[str, str]:
     observations, info = envs.make("alfworld", num_envs=1, **home).reset(options={})
     teacher.begin(info["goal"][0], observations[0], ())
     pairs["teacher"] = texts(teacher.messages())
+    pairs |= memory_prompts()
     return {f"{name}_{part}": text for name, both in pairs.items() for part, text in zip(("system", "user"), both)}
+
+
+MEMORY = (
+    "facts", "step", "steps", "task", "task_update", "lessons", "lessons_update", "conflicts", "knowledge",
+    "knowledge_update", "references", "descriptions",
+)  # fmt: skip
+"""Prompts of memory's writer, as their files are named."""
+_ANSWERS = {
+    "summary": "Mugs stand on the desk.", "lessons": ["Mugs are found on desks."], "same": None, "delete": [],
+    "changes": [], "references": [],
+}  # fmt: skip
+_STEPS = (
+    ("go to desk 1", "You arrive at desk 1. On the desk 1, you see a mug 1."),
+    ("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1."),
+    ("go to shelf 1", "The robot rolled over to the shelf, where somebody had left a pink notebook under a lamp."),
+    ("move mug 1 to shelf 1", "You move the mug 1 to the shelf 1."),
+)
+
+
+def memory_prompts() -> dict[str, tuple[str, str]]:
+    """Return the prompts of memory's writer, each as it is asked first."""
+    starts = {prompt("embodied_mem.memory", name).partition("{")[0]: name for name in MEMORY}
+    asked: dict[str, tuple[str, str]] = {}
+
+    def chat(messages: Sequence[Message]) -> str:
+        system, user = texts(messages)
+        [name] = [name for start, name in starts.items() if system.startswith(start)]
+        asked.setdefault(f"memory_{name}", (system, user))
+        return json.dumps({key: value for key, value in _ANSWERS.items() if f'"{key}"' in system})
+
+    memory = LifelongMemory(chat=chat)
+    for goal in ("put a mug in shelf", "put a clean mug in shelf"):
+        memory.begin_task(goal, goal, "You see a desk 1 and a shelf 1.")
+        for action, answer in _STEPS:
+            memory.observe(action, answer)
+        memory.end_task(True)
+    writer = ChatWriter(chat)
+    words, pattern = "For my night drink I want the jug on the desk.", "a jug on the desk"
+    known = [{"id": "profile:3", "subtype": USER_PATTERN, "alias": "night drink", "description": "a cup on the desk"}]
+    ask_changes(writer, words, [Knowledge(USER_PATTERN, "night drink", pattern)], known)
+    ask_references(writer, "Could you set up my night drink?")
+    ask_words(writer, "Could you set up my night drink?", known)
+    ChatResolver(writer)(
+        ["mug 1 on desk 1 (since 2)"],
+        [Conflict("mug 1 on desk 1 (since 2)", "mug 1 on shelf 1 (since 9)", "a thing is in one place")],
+    )
+    return asked
 
 
 class _Nothing(Silent):
