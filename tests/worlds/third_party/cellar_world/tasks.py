@@ -62,5 +62,8 @@ class CellarTasks:
     def teacher(self, kinds=None):
         return CellarTeacher()
 
+    def commands(self):
+        return "enter ROOM, grab THING, drop THING"
+
     def task_key(self, task_id):
         return task_id
