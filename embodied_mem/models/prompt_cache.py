@@ -32,6 +32,7 @@ from flax import nnx
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
 from embodied_mem.models.block_product import in_blocks, pays
+from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder, Network, State
 from embodied_mem.models.kv_cache import KVCache, grow, repeat_rows, take
 from embodied_mem.models.sampling import (
@@ -52,17 +53,17 @@ PARTS = (4, 2)
 """What follows the kept columns fills the smallest of these parts of a length bucket that holds it, or all of it."""
 
 
-@functools.partial(jax.jit, static_argnames=("graphdef", "blocks"))
-def _lay_out(graphdef: nnx.GraphDef[Decoder], state: State, blocks: bool) -> Network:
-    decoder = nnx.merge(graphdef, state)
-    network = decoder.network(sampling_config(decoder.config).scan_layers)
+@functools.partial(jax.jit, static_argnames=("graphdef", "config", "blocks"))
+def _lay_out(graphdef: nnx.GraphDef[Decoder], state: State, config: DecoderConfig, blocks: bool) -> Network:
+    network = nnx.merge(graphdef, state).network(config.scan_layers)
     return dataclasses.replace(network, weights=in_blocks(network.config, network.weights)) if blocks else network
 
 
 def sampling_network(decoder: Decoder) -> Network:
     """Returns the decoder with its weights as they are sampled from fastest on the present backend."""
     graphdef, state = nnx.split(decoder)
-    network: Network = _lay_out(graphdef, state, pays(sampling_config(decoder.config), jax.tree.leaves(state)))
+    config = sampling_config(decoder)
+    network: Network = _lay_out(graphdef, state, config, pays(config, jax.tree.leaves(state)))
     return network
 
 
@@ -277,6 +278,7 @@ class PromptCache:
         """Lays the weights out for sampling and forgets what others have read, unless they are the same arrays."""
         if self._watch.changed():
             self.forget()
+            self._network: Network | None = None  # before there is another one
             self._network = sampling_network(self.decoder)
 
     def _distinct(

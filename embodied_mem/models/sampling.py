@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -328,31 +329,36 @@ def decode(
     return Generation(tokens, log_probs, mask, mask.sum(1, dtype=jnp.int32), finished, step, hidden, cache)
 
 
-UNROLLED_BACKENDS = ("cpu",)
+UNROLLED_BACKENDS = ("cpu", "gpu")
 """Where sampling runs the layers one by one even if training scans them. XLA's loop over layers copies each layer's
 weights out of the stack before it uses them, in every step, and writing one token costs hardly more than reading the
-weights once: on a CPU the copy is most of the time."""
+weights once: on a CPU the copy is most of the time. A TPU's loop reads them within the products."""
+LAYOUT_SHARE = 6
+"""The second layout, in which the layers are apart, takes at most one part in so many of a device's memory."""
 
 
-def sampling_config(config: DecoderConfig) -> DecoderConfig:
-    """Returns the config under which `config`'s decoder is sampled from on the present backend."""
-    unrolled = jax.default_backend() in UNROLLED_BACKENDS
-    return dataclasses.replace(config, scan_layers=config.scan_layers and not unrolled)
+def sampling_config(decoder: Decoder) -> DecoderConfig:
+    """Returns the config under which a decoder is sampled from on the present backend, the same in all processes."""
+    leaves = jax.tree.leaves(nnx.state(decoder))
+    size = sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
+    memory = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")  # none on a CPU
+    unrolled = jax.default_backend() in UNROLLED_BACKENDS and (memory is None or LAYOUT_SHARE * size <= memory)
+    return dataclasses.replace(decoder.config, scan_layers=decoder.config.scan_layers and not unrolled)
 
 
-@functools.partial(jax.jit, static_argnames=("graphdef", "settings", "max_new_tokens", "capacity"))
+@functools.partial(jax.jit, static_argnames=("graphdef", "config", "settings", "max_new_tokens", "capacity"))
 def _generate(
     graphdef: nnx.GraphDef[Decoder],
     state: State,
     keys: jax.Array,
     inputs: dict[str, Any],
     *,
+    config: DecoderConfig,
     settings: SamplingSettings,
     max_new_tokens: int,
     capacity: int,
 ) -> Generation:
-    decoder = nnx.merge(graphdef, state)
-    network = decoder.network(sampling_config(decoder.config).scan_layers)
+    network = nnx.merge(graphdef, state).network(config.scan_layers)
     hidden, cache = model.prefill(network, **inputs, capacity=capacity)
     return decode(network, cache, hidden[:, -1], keys, settings, max_new_tokens)
 
@@ -410,8 +416,9 @@ def generate(
     graphdef, state = nnx.split(decoder)
     inputs = {"tokens": tokens, "embeddings": embeddings, "mask": mask, "positions": positions}
     generation: Generation = _generate(
-        graphdef, state, keys, inputs, settings=settings, max_new_tokens=max_new_tokens, capacity=total
-    )
+        graphdef, state, keys, inputs, config=sampling_config(decoder), settings=settings,
+        max_new_tokens=max_new_tokens, capacity=total,
+    )  # fmt: skip
     return generation
 
 

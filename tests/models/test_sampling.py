@@ -192,7 +192,7 @@ def test_decoding_updates_the_cache_in_place(scan, batch, monkeypatch):
     graphdef, state = nnx.split(decoder)
     tokens, keys = np.ones((batch, 8), np.int32), jax.random.split(jax.random.key(0), batch)
     lowered = sampling._generate.lower(
-        graphdef, state, keys, {"tokens": tokens, "mask": tokens > 0},
+        graphdef, state, keys, {"tokens": tokens, "mask": tokens > 0}, config=sampling.sampling_config(decoder),
         settings=SamplingSettings(top_k=5), max_new_tokens=9, capacity=17,
     )  # fmt: skip
     program = lowered.compile().as_text()
