@@ -295,13 +295,13 @@ class NoteMemory(RecordMemory):
         chain = {number}
         while number in self._newer:
             last = last_told(self.notes[number], as_of)
-            rows = [
-                by for by, time in self._newer[number]
+            newer = next((
+                by for by, time in reversed(self._newer[number])
                 if last < time and (as_of is None or time <= as_of) and self.notes[by].ended is None
-            ]  # fmt: skip
-            if not rows or rows[-1] in chain:
+            ), number)  # fmt: skip
+            if newer in chain:
                 break
-            chain.add(number := rows[-1])
+            chain.add(number := newer)
         return number
 
     def voice(self, speaker: str) -> str:
@@ -807,8 +807,8 @@ class NoteMemory(RecordMemory):
 
 def last_told(note: Record, as_of: int | None) -> int:
     """Find the time when a note was told or written last."""
-    times = [source.time or 0 for source in note.sources]
-    last = next((time for time in reversed(times) if as_of is None or time <= as_of), note.recorded)
+    times = (source.time or 0 for source in reversed(note.sources))
+    last = next((time for time in times if as_of is None or time <= as_of), note.recorded)
     return max(last, note.valid_from) if as_of is None or note.valid_from <= as_of else last
 
 

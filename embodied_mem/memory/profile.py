@@ -511,7 +511,12 @@ class UserProfile(RecordMemory):
         was = {int(one.id[1:]): one.at(as_of).about for one in changed}
         past = TextIndex(self.embedder)
         past.add_many(was.items())
+        asked = set[tuple[str | None, bytes]]()  # an end mark less is the same to word vectors
         for subtype, part in parts:
+            key = subtype, self.embedder.query(part).tobytes()
+            if key in asked:
+                continue
+            asked.add(key)
             found = self._text_index.search(part, 2 * k if as_of is None else len(self.known))
             for number, cosine in [row for row in found if row[0] not in was] + past.search(part, len(was)):
                 known = self.known[f"k{number}"]

@@ -1096,7 +1096,7 @@ class SpatialMemory(RecordMemory):
     def _named_in(self, rooms: Sequence[str], named: Iterable[int], now: Snapshot) -> dict[str, list[int]]:
         """Return nodes by name, from all rooms, for the last query."""
         nodes: dict[str, list[int]] = {}
-        elsewhere = (node for room in rooms for node in self._index.named_in(room, self._asked[1], now))
+        elsewhere = (node for room in rooms for node in self._index.named(room, self._asked[1], now))
         for node in dict.fromkeys((*named, *elsewhere)):
             nodes.setdefault(spelling(split(self._index.name(node, now))[1]), []).append(node)
         words = {phrase for phrase, _ in self._asked[1]}

@@ -146,7 +146,7 @@ class SpatialIndex:
         self._here: dict[str, dict[str, list[int]]] = {}  # of the last few places: class -> nodes
         self._called: tuple[str, dict[str, str]] = "", {}  # place, name -> node that is known, as `Entities` found it
         self._called_by = (0, NO_NAMES)  # number of classes, and their names
-        self._asked: tuple[str, Sequence[tuple[str, str]], dict[int, None]] | None = None  # place, phrases -> nodes
+        self._asked: tuple[Sequence[tuple[str, str]], dict[str, dict[int, None]]] | None = None  # phrases, by place
 
     # Changing.
 
@@ -458,11 +458,14 @@ class SpatialIndex:
 
         A phrase is (phrase, class that it may name). The last are cached.
         """
-        if self._asked is None or self._asked[0] != place or self._asked[1] is not phrases:
-            self._asked = place, phrases, self.named_in(place, phrases, now)
-        return self._asked[2]
+        if self._asked is None or self._asked[0] is not phrases:
+            self._asked = phrases, {}
+        places = self._asked[1]
+        if place not in places:
+            places[place] = self._named_in(place, phrases, now)
+        return places[place]
 
-    def named_in(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
+    def _named_in(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
         """Return `named` without a cache."""
         things = self.in_place(place)
         if any("_" in kind for kind in things):
