@@ -867,14 +867,12 @@ def parts_of(text: str) -> list[str]:
     """Split a text into runs of sentences of `_PART_WORDS` words."""
     if len(text) < 4 * _PART_WORDS:
         return [text]
-    parts, part = list[str](), list[str]()
+    parts: list[list[str]] = [[]]
     for sentence in _SENTENCE_END.split(text):
         words = sentence.split()
-        if part and len(part) + len(words) > _PART_WORDS:
-            parts.append(" ".join(part))
-            part = []
-        part += words
-        while len(part) > 2 * _PART_WORDS:
-            parts.append(" ".join(part[:_PART_WORDS]))
-            part = part[_PART_WORDS:]
-    return [*parts, " ".join(part)] if part else parts
+        for first in range(0, len(words), _PART_WORDS):
+            some = words[first : first + _PART_WORDS]
+            if len(parts[-1]) + len(some) > _PART_WORDS:
+                parts.append([])
+            parts[-1] += some
+    return [" ".join(part) for part in parts]
