@@ -166,6 +166,7 @@ class NoteMemory(RecordMemory):
         self._limits: dict[int, list[str]] = {}
         self._limit_words: RareWords | None = None  # of the limits, until they change
         self._speakers: dict[str, int] = {}
+        self._names: list[tuple[str, frozenset[str]]] = []  # of the speakers: the voice, the words
         self._voices: dict[str, frozenset[str]] = {}  # of those who told something: the words of the name
         self._roles: dict[tuple[str, str], dict[int, str]] = {}  # of whom, what -> note, name
         self._words = WordIndex()
@@ -474,7 +475,8 @@ class NoteMemory(RecordMemory):
             if when or episode >= 0:  # the date, or the task, is the same for texts of one conversation
                 conversation = self._conversation_ids.setdefault((when, episode), len(self._conversation_ids))
                 self._conversations.extend(conversation, words)
-            speaker = self._speakers.setdefault(note.speaker, len(self._speakers))
+            if (speaker := self._speakers.setdefault(note.speaker, len(self._speakers))) == len(self._names):
+                self._names.append((self.voice(note.speaker), frozenset(words_of(note.speaker))))
             self._marks.put(number, (conversation, speaker, sort))
         self._vectors.add_many((number, note.text) for number, note in notes)
 
@@ -670,9 +672,9 @@ class NoteMemory(RecordMemory):
             by_conversation = np.zeros(len(self._conversation_ids) + 1)  # of no conversation, too
             by_conversation[numbers] = scores
             own[candidates] += _CONVERSATION * by_conversation[conversations[candidates]]
-        is_named = np.array([not words.isdisjoint(words_of(speaker)) for speaker in self._speakers])
+        is_named = np.array([not words.isdisjoint(its) for _, its in self._names])
         own[hits] += np.where(is_named[speakers[hits]], _SPEAKER, 0.0)
-        is_about = np.array([bool(about) and self.voice(speaker) in about for speaker in self._speakers])
+        is_about = np.array([voice in about for voice, _ in self._names])
         if role_words := words_of_role(query, about):
             roles = [(max(its), role) for (voice, role), its in self._roles.items() if its and voice in about]
             for number in [number for number, role in roles if set(words_of(role)) == role_words]:
@@ -746,6 +748,7 @@ class NoteMemory(RecordMemory):
         other._denying, other._marks = set(self._denying), self._marks.fork()
         other._idle, other._limits = dict(self._idle), dict(self._limits)
         other._speakers, other._voices = dict(self._speakers), dict(self._voices)
+        other._names = list(self._names)
         other._roles = {role: dict(its) for role, its in self._roles.items()}
         other._conversation_ids = dict(self._conversation_ids)
         other._conversations = self._conversations.fork()

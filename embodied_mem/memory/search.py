@@ -260,6 +260,7 @@ class WordIndex:
         self._words: dict[int, dict[str, int]] = {}
         self._lengths = np.zeros(0, np.int64)  # by id
         self._having: dict[str, dict[int, int]] = {}  # word -> id -> how often
+        self._columns: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of common words, until something changes
         self._total = 0
 
     def __len__(self) -> int:
@@ -279,6 +280,7 @@ class WordIndex:
     def extend(self, number: int, words: Iterable[str]) -> None:
         """Add words to those that an id has, if it has any."""
         counts = self._words.setdefault(number, {})
+        self._columns.clear()
         length = 0
         for word in words:
             counts[word] = counts.get(word, 0) + 1
@@ -300,6 +302,7 @@ class WordIndex:
 
     def remove(self, number: int) -> None:
         """Take an id and its words away."""
+        self._columns.clear()
         for word in self._words.pop(number):
             having = self._having[word]
             del having[number]
@@ -343,13 +346,18 @@ class WordIndex:
             return np.zeros(0, np.int64), np.zeros(0)
         mean = max(self._total / len(self._words), 1.0)
         scores, ids = np.zeros(len(self._lengths)), np.zeros(0, np.int64)
-        rows = [(self._having[word], weight / whole) for word, weight in weights.items() if word in self._having]
-        for having, share in sorted(rows, key=lambda row: len(row[0])):
+        rows = [(word, self._having[word], weight / whole) for word, weight in weights.items() if word in self._having]
+        for word, having, share in sorted(rows, key=lambda row: len(row[1])):
             if len(ids) and len(having) > COMMON:
                 counts = np.fromiter(map(having.get, ids.tolist(), itertools.repeat(0)), np.int64, len(ids))
                 numbers, counts = ids[counts > 0], counts[counts > 0]
             else:
-                numbers, counts = (np.fromiter(its, np.int64, len(having)) for its in (having, having.values()))
+                if (columns := self._columns.get(word)) is None:
+                    numbers, counts = (np.fromiter(its, np.int64, len(having)) for its in (having, having.values()))
+                    columns = numbers, counts
+                    if len(having) > COMMON:
+                        self._columns[word] = columns
+                numbers, counts = columns
                 ids = np.concatenate([ids, numbers[scores[numbers] == 0]])
             scores[numbers] += share * counts / (counts + K1 * (1 - B + B * self._lengths[numbers] / mean))
         return ids, scores[ids]
