@@ -6,7 +6,7 @@
 Parts, each a process of its own with a time limit; what one has printed is kept when it fails:
 
 - `limits`: device-to-device copy (bytes read and written per second) and bfloat16 products (TFLOP/s), to divide by;
-- `decode`, `decode_flags`: tokens per second of prefill and decode by batch, ours, without and with `FLAGS`;
+- `decode`, `decode_flags`: tokens per second of prefill and decode by batch, ours, without and with `host.GPU_FLAGS`;
 - `transformers`: the same of transformers, where torch sees the device;
 - `weights`: seconds in which random weights are written and a compiler's are loaded;
 - `train`: steps of SFT and of GRPO as `--config=grpo_tpu` has them: seconds of each part, peak memory, MFU, and the gap
@@ -32,13 +32,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from embodied_mem.models.host import GPU_FLAGS
 
-FLAGS = (
-    "--xla_gpu_enable_triton_gemm=false --xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE,"
-    "CONDITIONAL,DYNAMIC_SLICE_FUSION"
-)
-"""XLA flags under which decode was nearly twice as fast on an H200."""
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FLAGS = " ".join(f"--{name}={value}" for name, value in GPU_FLAGS.items())
+
 LIMITS_S = {
     "limits": 50, "decode_flags": 90, "decode": 90, "transformers": 80, "weights": 160, "train": 250,
 }  # fmt: skip
@@ -223,7 +221,7 @@ def run_part(name: str, sizes: dict[str, str], tiny: bool, folder: pathlib.Path,
     command += [word for role, preset in sizes.items() for word in (f"--{role}", preset)] + ["--tiny"] * tiny
     environment = dict(os.environ)
     if name == "decode_flags" and not tiny:
-        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {FLAGS}".strip()
+        environment["XLA_FLAGS"] = f"{FLAGS} {environment.get('XLA_FLAGS', '')}".strip()
     if tiny:  # each program runs a few times
         quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
         environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {quick}".strip()

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     from flax import nnx
 
     from embodied_mem.evaluation.command import weights_folder
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
     from embodied_mem.training.bundle import load_bundle
     from embodied_mem.training.tasks import make_tasks, teach_bank
     from embodied_mem.training.teachers.games import Games
@@ -48,6 +48,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     from experiments.baselines.memgen_training import held_out_losses, train_trigger, train_weaver
     from experiments.baselines.weaver import Weaving, save_weaving
 
+    set_gpu_flags()
     keep_freed_memory()
     path = weights_folder(folder)
     bundle = load_bundle(path)

@@ -60,9 +60,10 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
         return print_plan(config, compiled=options.compile)
     from embodied_mem import registry
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
     from embodied_mem.parallel.mesh import initialize_distributed
 
+    set_gpu_flags()
     initialize_distributed()
     run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}").absolute()
     prepare(config, run_dir, options.unchecked)

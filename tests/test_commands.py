@@ -14,7 +14,7 @@ import sys
 import pytest
 from pages import FENCE, PAGES, ROOT, TABLE
 
-_COMMAND = re.compile(r"(?:pip|python3?|pytest|embodied-mem|vf-eval|sphinx-build) \S.*")
+_COMMAND = re.compile(r"(?:pip|hf|python3?|pytest|embodied-mem|vf-eval|sphinx-build) \S.*")
 
 HERE = {  # the beginning of a command -> itself, small
     "embodied-mem demo --trace": (
@@ -79,6 +79,8 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "embodied-mem serve agentgym": "tests/serve/test_agentgym.py",
 }
 NOT_RUN = {  # the beginning of a command -> why not
+    "pip install alfworld && alfworld-download": "gigabytes; `experiments/preflight.py` names it to who lacks games",
+    "pip install huggingface_hub && hf download": "46 GB; tests/experiments/test_paper_configuration.py has the names",
     "pip install": "installs an extra; .ci/run and .ci/package install those that the tests need",
     "python experiments/bench.py --suite memory": "minutes of timing beside contenders of the extra `bench`",
     "python experiments/bench.py --suite drop_in": "a quarter of an hour of the original beside ours",

@@ -148,10 +148,11 @@ def main() -> None:
     from embodied_mem.evaluation.controls import Setting, under
     from embodied_mem.evaluation.report import manifest, write_result
     from embodied_mem.memory.bank_settings import BankView
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
     from embodied_mem.progress import Progress
     from embodied_mem.training.tasks import sources_of
 
+    set_gpu_flags()
     keep_freed_memory()
     bundle = Models(options.weights).load()
     world, memory, seed = bundle.config.world, bundle.config.memory, bundle.config.seed

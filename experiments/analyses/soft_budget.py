@@ -72,8 +72,9 @@ def both_row(budget: int | None) -> str:
 
 def play(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """(rows by name with `won` [tasks, seeds], where they come from): played by the benchmark of the weights' world."""
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
 
+    set_gpu_flags()
     keep_freed_memory()
     import dataclasses
 

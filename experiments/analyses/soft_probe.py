@@ -57,8 +57,9 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     except ImportError as error:
         raise MissingDependencyError("the probe needs scikit-learn; pip install 'embodied_mem[pictures]'") from error
     from embodied_mem.evaluation.report import manifest, write_result
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
 
+    set_gpu_flags()
     keep_freed_memory()
     bundle = models_of(options).load()
     training, held_out = rows_of_world(bundle, options.num_train, options.num_tasks)

@@ -538,8 +538,9 @@ def play_deliveries(
     Raises:
         InvalidInputError: models of ScienceWorld, which do not read this wording.
     """
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
 
+    set_gpu_flags()
     keep_freed_memory()
     from embodied_mem.evaluation import score
 

@@ -31,7 +31,7 @@ def is_unrolled(request, monkeypatch):
     return request.param
 
 
-def written(program: str) -> list[int]:
+def array_sizes(program: str) -> list[int]:
     """Sizes of the arrays that the loop over tokens, the outermost one, writes to memory."""
     lines: dict[str, list[str]] = {}
     for name, body in re.findall(r"^(?:ENTRY )?%([\w.-]+) \(.*?\{\n(.*?)^\}", program, re.M | re.S):
@@ -41,40 +41,40 @@ def written(program: str) -> list[int]:
         for name, body in lines.items()
     }  # what a fusion calls writes nothing but the fusion's result
     [entry] = re.findall(r"^ENTRY %([\w.-]+)", program, re.M)
-    open_, reached = [*inner[entry]], set()
+    open_, bodies = [*inner[entry]], set()
     while open_:
         name = open_.pop()
-        if name not in reached:
-            reached.add(name)
+        if name not in bodies:
+            bodies.add(name)
             open_ += inner[name]
     arrays = [
-        re.match(r"\s*(?:ROOT )?%\S+ = \w+\[([\d,]*)\]\S* ([\w-]+)\(", line) for name in reached for line in lines[name]
+        re.match(r"\s*(?:ROOT )?%\S+ = \w+\[([\d,]*)\]\S* ([\w-]+)\(", line) for name in bodies for line in lines[name]
     ]
     return [math.prod(map(int, filter(None, a[1].split(",")))) for a in arrays if a and a[2] not in VIEWS]
 
 
 def program(decoder, batch):
     """The optimised program with which `PromptCache` writes tokens."""
-    texts, found, write = [[5] * 7] * batch, [], prompt_cache._write
+    texts, results, write = [[5] * 7] * batch, [], prompt_cache._write
 
-    def seen(*arguments, **settings):
-        found.append(write.lower(*arguments, **settings).compile().as_text())
+    def spy(*arguments, **settings):
+        results.append(write.lower(*arguments, **settings).compile().as_text())
         return write(*arguments, **settings)
 
-    seen._cache_size = write._cache_size
+    spy._cache_size = write._cache_size
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prompt_cache, "_write", seen)
+        patch.setattr(prompt_cache, "_write", spy)
         sampler = PromptCache(
             decoder, SamplingSettings(temperature=0), max_new_tokens=5, length_buckets=(8,), batch_buckets=(batch,)
         )
         sampler.generate(texts, jax.random.split(jax.random.key(0), batch))
-    return found[0]
+    return results[0]
 
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_token_copies_no_weight_where_layers_are_unrolled(batch, is_unrolled):
     """The loop over layers copies all seven matrices of each, on a CPU and a GPU; that is what unrolling is for."""
-    sizes = written(program(build(SHAPE), batch))
+    sizes = array_sizes(program(build(SHAPE), batch))
     assert len(sizes) > 20
     assert sum(size in MATRICES for size in sizes) == (0 if is_unrolled else 7)
     assert not {LAYERS * size for size in MATRICES} & set(sizes)  # nor a stack
@@ -83,7 +83,7 @@ def test_a_token_copies_no_weight_where_layers_are_unrolled(batch, is_unrolled):
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_both_layouts_say_the_same_to_the_digit(temperature, monkeypatch):
     decoder = build(SHAPE)
-    tokens, keys, found = np.arange(24).reshape(3, 8), jax.random.split(jax.random.key(1), 3), []
+    tokens, keys, results = np.arange(24).reshape(3, 8), jax.random.split(jax.random.key(1), 3), []
     for backends in (("cpu",), ()):
         monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", backends)
         out = generate(
@@ -91,8 +91,8 @@ def test_both_layouts_say_the_same_to_the_digit(temperature, monkeypatch):
         )
         hidden, _ = append(decoder, out.cache, tokens=tokens[:, :2])
         assert isinstance(out.cache.keys, tuple) == bool(backends)
-        found.append([np.asarray(array) for array in (out.tokens, out.log_probs, out.last_hidden, hidden)])
-    for one, other in zip(*found, strict=True):
+        results.append([np.asarray(array) for array in (out.tokens, out.log_probs, out.last_hidden, hidden)])
+    for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

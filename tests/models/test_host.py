@@ -1,9 +1,14 @@
-"""Keeping freed memory: the page faults of a repeated allocation go away, in a process of their own."""
+"""Settings of a process: the page faults of a repeated allocation go away; XLA's flags where a GPU will be used."""
 
+import importlib.util
+import os
+import pathlib
 import subprocess
 import sys
 
-from embodied_mem.models.host import keep_freed_memory
+import pytest
+
+from embodied_mem.models.host import GPU_FLAGS, keep_freed_memory, set_gpu_flags
 
 SCRIPT = """
 import resource, sys
@@ -32,3 +37,34 @@ def test_repeated_allocations_fault_no_more():
         return int(done.stdout)
 
     assert faults("keep") * 10 < faults("default")
+
+
+@pytest.fixture
+def with_gpu(monkeypatch):
+    """The plugin and the driver's file are there, as on a machine with a GPU."""
+    spec, exists = importlib.util.find_spec, pathlib.Path.exists
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "jax_cuda12_plugin" or spec(name))
+    monkeypatch.setattr(pathlib.Path, "exists", lambda path: str(path) == "/dev/nvidiactl" or exists(path))
+    for name in ("JAX_PLATFORMS", "XLA_FLAGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(("platforms", "is_gpu"), [("", True), ("cuda,cpu", True), ("gpu", True), ("cpu", False)])
+def test_flags_are_set_where_jax_will_use_a_gpu(platforms, is_gpu, with_gpu, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", platforms)
+    assert set_gpu_flags() == is_gpu
+    assert os.environ.get("XLA_FLAGS", "").split() == [f"--{name}={GPU_FLAGS[name]}" for name in GPU_FLAGS if is_gpu]
+
+
+def test_flags_that_are_given_win(with_gpu, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_enable_triton_gemm=true --xla_dump_to=there")
+    assert set_gpu_flags()
+    flags = dict(flag[2:].split("=") for flag in os.environ["XLA_FLAGS"].split())
+    assert flags == {**GPU_FLAGS, "xla_gpu_enable_triton_gemm": "true", "xla_dump_to": "there"}
+
+
+def test_this_xla_knows_the_flags():
+    """An unknown one ends the process."""
+    flags = " ".join(f"--{name}={value}" for name, value in GPU_FLAGS.items())
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", "import jax; jax.devices()"], env=environment, check=True)

@@ -245,8 +245,9 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         InvalidInputError: there is no game, or the models are another world's.
         DataNotFoundError: a delivery reads the memory bank, and the training games of it are not installed.
     """
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
 
+    set_gpu_flags()
     keep_freed_memory()
     from embodied_mem.compiler.think_action import ThinkActionServer
     from embodied_mem.evaluation.score import refuse_weights, score

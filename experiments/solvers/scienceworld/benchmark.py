@@ -333,8 +333,9 @@ def play_delivery(
     """
     from embodied_mem.agents.deliveries import make_delivery
     from embodied_mem.evaluation.score import play_batches, result_of
-    from embodied_mem.models.host import keep_freed_memory
+    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
 
+    set_gpu_flags()
     keep_freed_memory()
     bundle = models_in(models)
     ev = bundle.config.evaluation
