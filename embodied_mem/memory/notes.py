@@ -604,8 +604,8 @@ class NoteMemory(RecordMemory):
         parts = np.array([row[0] for row in similar], np.int64)
         cosines[parts] = [row[1] for row in similar]
         parts = np.union1d(hits, parts)
-        notes = np.array(self._note_of_part)[parts]
-        own[list(self._parts)] = 0.0
+        notes = np.array([self._note_of_part[part] for part in parts.tolist()], np.int64)
+        own[np.array([number for number in candidates.tolist() if number in self._parts], np.int64)] = 0.0
         np.maximum.at(own, notes, relevances(shares[parts], cosines[parts]))
         return np.union1d(candidates[own[candidates] > 0], notes)
 
