@@ -78,14 +78,14 @@ class ServedCompiler:
         Raises:
             ChatError: an answer could not be had.
         """
-        shown = [tuple(row) for row in pictures] if pictures and self._sees else [()] * len(prompts)
-        rows = list(zip(prompts, shown))
+        images = [tuple(row) for row in pictures] if pictures and self._sees else [()] * len(prompts)
+        rows = list(zip(prompts, images))
         return [_output(reply) for reply in ask_rows(rows, lambda row: self._ask(*rows[row]), self._max_parallel)]
 
-    def _ask(self, text: str, shown: tuple[bytes, ...]) -> ChatReply:
+    def _ask(self, text: str, images: tuple[bytes, ...]) -> ChatReply:
         messages: list[dict[str, object]] = [
             {"role": "system", "content": self._instruction},
-            {"role": "user", "content": content(text, shown)},
+            {"role": "user", "content": content(text, images)},
         ]
         return self.chat.complete(messages, max_tokens=self._max_tokens, temperature=self._temperature)
 

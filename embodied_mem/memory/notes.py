@@ -255,7 +255,7 @@ class NoteMemory(RecordMemory):
             other for other in range(self._next - 1, first - 1, -1) if other in notes and notes[other].kind == TOLD
         ]
         distances = {other: distance for distance, other in enumerate(nearby, 1)}
-        with_words = self._words.recent(set(content_words(text)), _MAX_COMPARED)
+        with_words = self._words.recent(dict.fromkeys(content_words(text)), _MAX_COMPARED)
         for other in itertools.chain(nearby[:_LAST_SAID], with_words):
             if other in its:
                 continue
@@ -475,7 +475,7 @@ class NoteMemory(RecordMemory):
             if when or episode >= 0:  # the date, or the task, is the same for texts of one conversation
                 conversation = self._conversation_ids.setdefault((when, episode), len(self._conversation_ids))
                 self._conversations.extend(conversation, words)
-            if (speaker := self._speakers.setdefault(note.speaker, len(self._speakers))) == len(self._names):
+            if (speaker := self._speakers.setdefault(note.speaker, len(self._names))) == len(self._names):
                 self._names.append((self.voice(note.speaker), frozenset(words_of(note.speaker))))
             self._marks.put(number, (conversation, speaker, sort))
         self._vectors.add_many((number, note.text) for number, note in notes)
@@ -799,7 +799,16 @@ class NoteMemory(RecordMemory):
             self._leave_key(number, note)
             for held in (self.claims, self._past):
                 held.pop(number, None)
+        self._forget_names()
         return {"notes": len(doomed), "references": references}
+
+    def _forget_names(self) -> None:
+        """Drop the names of speakers without a note."""
+        speakers = {note.speaker for note in self.notes.values()}
+        for name in self._speakers.keys() - speakers:
+            self._names[self._speakers.pop(name)] = ("\0", frozenset())
+        voices = set(map(self.voice, speakers))
+        self._voices = {voice: its for voice, its in self._voices.items() if voice in voices}
 
     def _was_said_by(self, selector: Selector, note: Record) -> bool:
         """Whether the user that a selector names said a text; one without a speaker is of the user of the scope."""

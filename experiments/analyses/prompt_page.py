@@ -41,7 +41,7 @@ from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from embodied_mem.worlds.memento.agent.react import ReActAgent
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "prompts.md"
-KNOWN = [("banana", "on", "counter"), ("agent", "next to", "banana"), ("oven", "is", "closed")]
+FACTS = [("banana", "on", "counter"), ("agent", "next to", "banana"), ("oven", "is", "closed")]
 HOUSE = """Task: Put my favourite cup on the bed.
 
 Furniture:
@@ -66,7 +66,7 @@ class Silent:
         return ChatReply("Done[]")
 
 
-class Watched:
+class Watch:
     """Planner and critic by rules; beside, the messages that a chat model would be sent."""
 
     needs_retrieval = True
@@ -101,14 +101,14 @@ def texts(messages: Sequence[Message]) -> tuple[str, str]:
 def filled() -> dict[str, str]:
     """Return every prompt of the page by name."""
     model = Silent()
-    watched = Watched(SymbolicPlanner(), SymbolicCritic(), model)
-    agent = PlannerCriticAgent.for_world("alfworld", planner=watched, critic=watched)
+    watch = Watch(SymbolicPlanner(), SymbolicCritic(), model)
+    agent = PlannerCriticAgent.for_world("alfworld", planner=watch, critic=watch)
     home = generated_home(_NUM_TASKS, _SEED)
     rollout(envs.make("alfworld", num_envs=1, **home), [agent], [list(range(_NUM_TASKS))])
-    pairs = {"perceiver": filled_prompt("a hand at a counter", "pick(banana)", KNOWN)}
-    pairs |= {"planner": texts(watched.plans[-1]), "critic": texts(watched.reviews[-1])}
+    pairs = {"perceiver": filled_prompt("a hand at a counter", "pick(banana)", FACTS)}
+    pairs |= {"planner": texts(watch.plans[-1]), "critic": texts(watch.reviews[-1])}
     lines = ChatPreprocessor(model)
-    pairs |= {name: texts(lines.messages(name, watched.turn)) for name in ("summarise", "query")}
+    pairs |= {name: texts(lines.messages(name, watch.turn)) for name in ("summarise", "query")}
     reply = ReActAgent(model)
     reply.begin("Put my favourite cup on the bed.", HOUSE)
     pairs["react"] = texts(reply.messages())
@@ -140,12 +140,12 @@ _STEPS = (
 def memory_prompts() -> dict[str, tuple[str, str]]:
     """Return the prompts of memory's writer, each as it is asked first."""
     starts = {prompt("embodied_mem.memory", name).partition("{")[0]: name for name in MEMORY}
-    asked: dict[str, tuple[str, str]] = {}
+    prompts: dict[str, tuple[str, str]] = {}
 
     def chat(messages: Sequence[Message]) -> str:
         system, user = texts(messages)
         [name] = [name for start, name in starts.items() if system.startswith(start)]
-        asked.setdefault(f"memory_{name}", (system, user))
+        prompts.setdefault(f"memory_{name}", (system, user))
         return json.dumps({key: value for key, value in _ANSWERS.items() if f'"{key}"' in system})
 
     memory = LifelongMemory(chat=chat)
@@ -156,15 +156,15 @@ def memory_prompts() -> dict[str, tuple[str, str]]:
         memory.end_task(True)
     writer = ChatWriter(chat)
     words, pattern = "For my night drink I want the jug on the desk.", "a jug on the desk"
-    known = [{"id": "profile:3", "subtype": USER_PATTERN, "alias": "night drink", "description": "a cup on the desk"}]
-    ask_changes(writer, words, [Knowledge(USER_PATTERN, "night drink", pattern)], known)
+    entries = [{"id": "profile:3", "subtype": USER_PATTERN, "alias": "night drink", "description": "a cup on the desk"}]
+    ask_changes(writer, words, [Knowledge(USER_PATTERN, "night drink", pattern)], entries)
     ask_references(writer, "Could you set up my night drink?")
-    ask_words(writer, "Could you set up my night drink?", known)
+    ask_words(writer, "Could you set up my night drink?", entries)
     ChatResolver(writer)(
         ["mug 1 on desk 1 (since 2)"],
         [Conflict("mug 1 on desk 1 (since 2)", "mug 1 on shelf 1 (since 9)", "a thing is in one place")],
     )
-    return asked
+    return prompts
 
 
 class _Nothing(Silent):

@@ -93,3 +93,13 @@ def test_an_offer_finds_what_the_person_must_not_have():
     first = memory.retrieve("Could you serve me salmon?", k=1).items[0].text
     assert first == "I'm allergic to fish."
     assert "shellfish" in memory.retrieve("Could you serve Ben salmon?", k=1).items[0].text
+
+
+def test_a_forgotten_speaker_leaves_no_name():
+    memory = _home()
+    memory.tell("I like tea.", speaker="Zora")
+    memory.forget(user="Zora")
+    assert "zora" not in repr(vars(memory.notes)).lower()
+    memory.tell("I like milk.", speaker="Yara")
+    assert "milk" in memory.retrieve("What does Yara like?", k=1).items[0].text
+    assert "noodles" in memory.retrieve("What does Ben have for lunch?", k=1).items[0].text
