@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -54,6 +56,29 @@ def gather_json(value: Any) -> list[Any]:
     width = 1 << int(sizes.max()).bit_length()  # few widths, each of which is compiled once
     rows = multihost_utils.process_allgather(np.pad(data, (0, width - len(data))))
     return [json.loads(bytes(row[:size])) for row, size in zip(rows, sizes)]
+
+
+@contextlib.contextmanager
+def terminations() -> Iterator[Callable[[], bool]]:
+    """Yields a function that says whether any process got SIGTERM.
+
+    All processes call it together. A second SIGTERM ends a process at once, and so does the first where this is
+    called in another thread than the main one.
+    """
+    signals: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+
+    def remember(number: int, _: object) -> None:
+        signals.append(number)
+        signal.signal(number, before)
+
+    before = signal.signal(signal.SIGTERM, remember)
+    try:
+        yield lambda: any(gather_json(bool(signals)))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class SharedEnvs:

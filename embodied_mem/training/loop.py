@@ -5,7 +5,7 @@
 
 Step t depends on the state after t - 1, the configuration and t alone: data order, formats, keys and tasks are
 functions of seed and step. A process may be killed anywhere. Started again it takes the last checkpoint and repeats
-what came after, to the same numbers.
+what came after, to the same numbers. SIGTERM ends it with status 143 and a checkpoint behind the step that it is in.
 
 Metrics are one JSON line per step in `metrics.jsonl`, mirrored to TensorBoard. Each line is flushed, and what a killed
 run wrote after its last checkpoint is dropped on resume, because the resumed run writes it again.
@@ -22,6 +22,7 @@ import json
 import math
 import pathlib
 import resource
+import signal
 import sys
 import time
 import types
@@ -37,7 +38,7 @@ from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.config import DecoderConfig, num_parameters
 from embodied_mem.parallel.checkpoints import Checkpoints
 from embodied_mem.parallel.placement import Placement
-from embodied_mem.parallel.processes import is_first
+from embodied_mem.parallel.processes import is_first, terminations
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
 from embodied_mem.training.models import (
@@ -109,6 +110,9 @@ def run_loop(
         checkpoint_every: steps between checkpoints; the last step always has one.
         batches_from: first step -> iterator of batches; without one, every batch is None.
         work: see `throughput`.
+
+    Raises:
+        SystemExit: SIGTERM came; the checkpoint of the step is written.
     """
     checkpoints = Checkpoints(run_dir / name / "checkpoints", config={"fingerprint": config.fingerprint(name)})
     first = 0
@@ -121,6 +125,7 @@ def run_loop(
     with (
         MetricsWriter(run_dir / name, next_step=first, write=is_first()) as writer,
         Progress(name, num_steps, start=first, silent=not is_first()) as progress,
+        terminations() as is_stopped,
     ):
         batch = next(iterator, None)
         for step in range(first, num_steps):
@@ -133,8 +138,14 @@ def run_loop(
             writer.write(step, metrics)
             shown = {k: metrics[k] for k in ("loss", "won", "action_accuracy", "token_accuracy") if k in metrics}
             progress.update(1, **shown)
-            if (step + 1) % checkpoint_every == 0 or step + 1 == num_steps:
+            stops = is_stopped()
+            if stops or (step + 1) % checkpoint_every == 0 or step + 1 == num_steps:
                 checkpoints.save(step + 1, state)
+            if stops:
+                checkpoints.wait()
+                if is_first():
+                    print(f"\nstopped after step {step + 1} of {name}; the same command goes on", file=sys.stderr)
+                sys.exit(128 + signal.SIGTERM)
         checkpoints.wait()
     return state
 

@@ -184,6 +184,25 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
     assert digests[0] == digests[1]
 
 
+def test_sigterm_leaves_a_checkpoint_of_the_step_and_a_word(straight):
+    runs = Runs(straight.folder.with_name("terminated"), straight.cache)
+    for stage in STEPS:
+        process = runs.start()
+        while process.poll() is None and len(read_metrics(runs.folder / stage)) < 2:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate()
+        if process.returncode == 128 + signal.SIGTERM:  # else it came behind the stage's last step
+            break
+    done = len(runs.metrics(stage))
+    assert process.returncode == 128 + signal.SIGTERM, errors[-3000:]
+    assert runs.checkpoints(stage)[-1] == done
+    assert f"stopped after step {done} of {stage}; the same command goes on" in errors
+    assert "Traceback" not in errors
+    assert scores(runs.finish()) == scores(straight.printed)
+    assert all(runs.metrics(stage) == straight.metrics(stage) for stage in STEPS)
+
+
 def test_an_arm_of_the_study_does_what_the_run_did_after_its_compiler(straight, tmp_path):
     command = ["--arms", "grpo", "shuffled", "own_none", "commands", "--grpo.steps", "2"]
     command += ["--out", str(tmp_path / "result.json")]
