@@ -51,7 +51,7 @@ kitchen_1: floor_kitchen_1, table_4, cabinet_5
 Objects:
 No objects found yet"""
 _NUM_TASKS, _SEED = 3, 1
-_SPACE = re.compile(r"<!-- prompt: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+_SPACE = re.compile(r"<!-- prompt: (\w+) -->\n(?:(?!<!--).)*<!-- end -->", re.DOTALL)
 
 
 class Silent:

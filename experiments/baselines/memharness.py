@@ -13,7 +13,6 @@ equal memories, no pruning by utility. Without a model the player acts, and a ru
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +30,7 @@ MAX_SCHEMA = 3
 EQUAL = 0.95
 """Cosine from which a memory counts as known."""
 EMPTY = "<EMPTY>"
-_QUERY = re.compile(r"<memory_retrieve>(.*?)</memory_retrieve>", re.DOTALL)
+_QUERY = ("<memory_retrieve>", "</memory_retrieve>")
 
 HINT = (
     "Before you act you may ask your memory of earlier tasks: answer with one query between <memory_retrieve> and "
@@ -84,9 +83,10 @@ class MemHarness(VerlAgent):
         prompt = self.scheme.prompt(self._first, self._turns, admissible)
         self.guidance = ""
         answer = self.ask(f"{prompt}\n\n{HINT}" if self.memories else prompt)
-        if not (query := _QUERY.search(answer)):
+        query, end, _ = answer.partition(_QUERY[0])[2].partition(_QUERY[1])
+        if not end:
             return answer
-        self.guidance = "\n".join(self._advice(" ".join(query[1].split()))) or NOTHING
+        self.guidance = "\n".join(self._advice(" ".join(query.split()))) or NOTHING
         return self.ask(f"{prompt}\n\n<memory>\n{self.guidance}\n</memory>")
 
     def end(self, won: bool, observation: str) -> None:

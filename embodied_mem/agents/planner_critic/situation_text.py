@@ -25,7 +25,6 @@ _MAX_ANSWER = 160
 _GOAL = "Your task is to:"
 _IN_ROOM = "in room"
 _MIRRORS = {"left of": "right of", "right of": "left of", "next to": "next to", "near": "near"}
-_BELIEF_LINE = re.compile(r"(.+) is at (.+)\.")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _NAME_WITH_NUMBER = re.compile(r"(.+?)(_\d+)")
 _TIMES = {1: "once", 2: "twice"}
@@ -113,8 +112,8 @@ class _Statements:
 
     def has_belief(self, line: str) -> bool:
         """Tell whether a line of `Beliefs.describe` only repeats a place."""
-        match = _BELIEF_LINE.fullmatch(line)
-        return match is not None and self.has_names(match[1], match[2])
+        name, mark, place = line.removesuffix(".").rpartition(" is at ")
+        return bool(mark) and line.endswith(".") and self.has_names(name, place)
 
 
 def names_in(skills: Sequence[Skill], commands: Sequence[str]) -> dict[str, tuple[str, ...]]:
