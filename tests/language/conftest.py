@@ -17,7 +17,7 @@ def serve(monkeypatch):
 
     def start(*scripts, **options):
         servers.append(RawServer(*scripts))
-        options = {"sleep": lambda s: None, "timeout_s": 1.0, "deadline_s": 20.0, **options}
+        options = {"sleep": lambda s: None, "timeout_s": 3.0, "deadline_s": 20.0, **options}
         return servers[-1], OpenAIChatModel(servers[-1].url, "tiny", **options)
 
     yield start
