@@ -447,6 +447,8 @@ class EventStore:
             self.damage.append(Damage(str(self._folder / "LOCK"), problem, False))
         if self._read_only:
             return
+        if self._wal.exists() and not _has_frame(self._wal.read_bytes()):
+            os.truncate(self._wal, 0)  # no event is in it, see `_has_frame`
         self._connection = self._connect()
         synchronous = "FULL" if self._fsync == "always" else "NORMAL"
         for setting in ("temp_store=MEMORY", "secure_delete=ON", f"synchronous={synchronous}"):
@@ -511,8 +513,8 @@ class EventStore:
             Number of the snapshot, the events after it.
         """
         about = self.path.stat()
-        is_quiet = not self._wal.exists()  # nobody writes: no file is made beside it
-        wal = b"" if is_quiet else self._wal.read_bytes()
+        wal = self._wal_bytes()
+        is_quiet = wal is None or not (is_written or _has_frame(wal))  # nobody writes: no file is made beside it
         events: list[Event] = []
         number, problem = _newest_snapshot(self._folder), ""
         try:
@@ -531,10 +533,10 @@ class EventStore:
             problem = f"SQLite: {error}"
         if is_quiet:
             now = self.path.stat()
-            if self._wal.exists() or (now.st_ino, now.st_mtime_ns) != (about.st_ino, about.st_mtime_ns):
+            if self._wal_bytes() != wal or (now.st_ino, now.st_mtime_ns) != (about.st_ino, about.st_mtime_ns):
                 raise StorageError(f"{self.path}: a writer opened it while it was read; open it again")
         last = number + len(events)
-        promise, torn = _promise(wal), "" if is_written else _torn(wal)
+        promise, torn = _promise(wal or b""), "" if is_written else _torn(wal or b"")
         is_wal = not problem and promise > last
         if is_wal:
             problem = f"its WAL, {torn or 'before its end'}; event {promise} was acknowledged"
@@ -548,6 +550,9 @@ class EventStore:
         if problem and not is_wal and not self._read_only:
             self._build(number, events)
         return number, events
+
+    def _wal_bytes(self) -> bytes | None:
+        return self._wal.read_bytes() if self._wal.exists() else None
 
     def _checked_about(self, connection: sqlite3.Connection) -> int:
         """Return the number of the snapshot, of a file of ours."""
@@ -755,6 +760,19 @@ def _promise(wal: bytes) -> int:
     return last
 
 
+def _has_frame(wal: bytes) -> bool:
+    """Decide whether SQLite takes the first frame of a WAL.
+
+    Where it takes none, SQLite 3.40 copies what it finds in its heap, forgotten texts too, into the file `-shm`.
+    """
+    order = _wal_order(wal)
+    frame = wal[_WAL_HEAD : _WAL_HEAD + _WAL_FRAME_HEAD + int.from_bytes(wal[8:12], "big")]
+    if len(frame) <= _WAL_FRAME_HEAD or len(frame) % 8 or frame[8:16] != wal[16:24]:
+        return False
+    sums = _wal_sums(order, frame[:8] + frame[_WAL_FRAME_HEAD:], _wal_sums(order, wal[:24], (0, 0)))
+    return sums == struct.unpack(">II", frame[16:24])
+
+
 def _torn(wal: bytes) -> str:
     """Return the damage at the end of a WAL; "" for none.
 
@@ -764,7 +782,7 @@ def _torn(wal: bytes) -> str:
     """
     if not wal:
         return ""
-    order = ">" if wal[3] & 1 else "<"
+    order = _wal_order(wal)
     sums = _wal_sums(order, wal[:24], (0, 0))
     if len(wal) < _WAL_HEAD or sums != struct.unpack(">II", wal[24:32]):
         return "its head does not have its checksum"
@@ -788,6 +806,10 @@ def _torn(wal: bytes) -> str:
         if frame[8:12] == salts[:4] or frame[12:16] == salts[4:]:
             return f"the frame at {end} is not whole"
     return "" if end >= valid else f"the transaction at {end} has no end"
+
+
+def _wal_order(wal: bytes) -> str:
+    return ">" if wal[3:4] and wal[3] & 1 else "<"
 
 
 def _wal_sums(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:

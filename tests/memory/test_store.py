@@ -635,3 +635,25 @@ def test_fsync_is_called_as_the_policy_says(tmp_path, fsync, expected):
     got = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment)
     assert got.returncode == 0, got.stderr
     assert expected <= int(got.stdout) <= expected * 2
+
+
+@pytest.mark.parametrize("num_bytes", [1, 32, 56, 4096, 4152])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_what_the_process_had_in_its_heap_is_in_no_file(tmp_path, num_bytes, read_only):
+    """A killed writer left a WAL without a frame: SQLite would copy a buffer that nobody has written into `-shm`."""
+    folder = tmp_path / "store"
+    with MemoryStore(folder, {"notes": Notes()}) as store:
+        for number in range(3):
+            store.record("notes", {"user": "kept", "text": f"kept {number}"})
+        store.snapshot()
+        store.record("notes", {"user": "kept", "text": "kept 3"})
+        wal = (folder / "memory.db-wal").read_bytes()
+    damaged = wal[: num_bytes - 1] + bytes([wal[num_bytes - 1] ^ 1]) if num_bytes == 4152 else wal[:num_bytes]
+    (folder / "memory.db-wal").write_bytes(damaged)
+    for _ in range(50):  # buffers of all sizes that SQLite may get again
+        heap = [(b'"gone 105"' * (size // 10)) for size in range(8192, 131072, 4096)]
+        del heap
+        with MemoryStore(folder, {"notes": Notes()}, read_only=read_only):
+            assert b"gone 105" not in b"".join(path.read_bytes() for path in folder.iterdir())
+        assert b"gone 105" not in b"".join(path.read_bytes() for path in folder.iterdir())
+        (folder / "memory.db-wal").write_bytes(damaged)
