@@ -782,7 +782,7 @@ class LifelongMemory:
         if budget_tokens is not None:
             budget_tokens = checked_number("budget_tokens", budget_tokens, least=0)
         asked = Question(
-            query if query == self.goal or self.notes is None else self.notes.with_names(query),
+            query if query == self.goal or self.notes is None or as_of is not None else self.notes.with_names(query),
             k=None if k is None else checked_number("k", k, least=0),
             as_of=None if as_of is None else checked_number("as_of", as_of),
             where=self._checked_filter(where),

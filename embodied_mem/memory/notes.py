@@ -467,7 +467,8 @@ class NoteMemory(RecordMemory):
                     self._idle[number] = frozenset(content_words(note.text))
                 if len(note.text) <= _MAX_STATEMENT and is_limit(note.text):
                     self._limits[number], self._limit_words = things_in(note.text), None
-                if len(note.text) <= _MAX_STATEMENT and (role := role_in(note.text)) is not None:
+                is_short = note.trust == "user" and len(note.text) <= _MAX_STATEMENT
+                if is_short and (role := role_in(note.text)) is not None:
                     self._roles.setdefault((voice, role[0]), {})[number] = role[1]
             if tells_when(words_of(note.text)):
                 sort |= _TELLS_TIME
@@ -611,12 +612,12 @@ class NoteMemory(RecordMemory):
 
     def _latest_first(self, items: list[Record], words: Set[str]) -> list[Record]:
         """Give the later of near short notes the better score."""
-        groups: dict[tuple[str, frozenset[str]], list[int]] = {}
+        groups: dict[tuple[str, Trust, frozenset[str]], list[int]] = {}
         for at, item in enumerate(items):
             if item.kind == TOLD and item.ended is None and len(item.data["said"]) <= _MAX_STATEMENT:
                 common = frozenset(words & set(content_words(item.data["said"])))
                 if common:
-                    groups.setdefault((self.voice(item.speaker), common), []).append(at)
+                    groups.setdefault((self.voice(item.speaker), item.trust, common), []).append(at)
         for ats in groups.values():
             least = _TIE * max(items[at].score for at in ats)
             near = sorted((at for at in ats if items[at].score >= least), key=lambda at: -int(items[at].number))
@@ -676,7 +677,7 @@ class NoteMemory(RecordMemory):
         own[hits] += np.where(is_named[speakers[hits]], _SPEAKER, 0.0)
         is_about = np.array([voice in about for voice, _ in self._names])
         if role_words := words_of_role(query, about):
-            roles = [(max(its), role) for (voice, role), its in self._roles.items() if its and voice in about]
+            roles = [(number, role) for voice in about for role, number in self._roles_of(voice).items()]
             for number in [number for number, role in roles if set(words_of(role)) == role_words]:
                 candidates = candidates if own[number] else np.append(candidates, number)
                 own[number] += _ANSWER
@@ -708,8 +709,14 @@ class NoteMemory(RecordMemory):
         """Write names for what people are to the user."""
         if not has_owner(query):
             return query
-        names = {role: its[max(its)] for (voice, role), its in self._roles.items() if not voice and its}
-        return named_for(query, names)
+        roles = self._roles_of("").items()
+        return named_for(query, {role: self._roles["", role][number] for role, number in roles})
+
+    def _roles_of(self, voice: str) -> dict[str, int]:
+        """Return role -> the last note that names who has it."""
+        rows = ((role, its) for (whose, role), its in self._roles.items() if whose == voice)
+        current = ((role, [number for number in its if self.notes[number].ended is None]) for role, its in rows)
+        return {role: max(numbers) for role, numbers in current if numbers}
 
     # Keeping.
 

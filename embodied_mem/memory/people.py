@@ -18,6 +18,8 @@ from .words import LIGHT, normal, words_of
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _WORDS_OF_NAMING = "name names named call called calls introduce meet hello hi well way let goes mean means"
 _NAMING = frozenset(_WORDS_OF_NAMING.split())
+_WORDS_OF_DOUBT = "not no never isn wasn was were be if or would should might could ain nor"
+_NO_NAMING = frozenset(_WORDS_OF_DOUBT.split())
 _NO_ROLE = LIGHT | _NAMING
 _WORDS_OF_SELF = "i me my mine myself we us our ours"
 _SELF = frozenset(_WORDS_OF_SELF.split())
@@ -45,7 +47,7 @@ _MAY_LIMIT = re.compile(
 
 def role_in(text: str) -> tuple[str, str] | None:
     """Find role and name in a text that only says who somebody is."""
-    if "my" not in text.lower():
+    if "my" not in text.lower() or text.rstrip().endswith("?") or not _NO_NAMING.isdisjoint(words_of(text)):
         return None
     role, names, before = list[str](), list[str](), ""
     plain = text.replace("’", "'")

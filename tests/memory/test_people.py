@@ -31,6 +31,9 @@ def test_a_sentence_that_only_names_somebody_gives_role_and_name(text):
         "Feed my dog.",
         "My alarm is at 6.",
         "Hello Ben. Feed my dog.",
+        "Ben is not my boss.",
+        "Is Ben my boss?",
+        "Ben was my boss.",
     ],
 )
 def test_other_sentences_name_nobody(text):
@@ -103,3 +106,22 @@ def test_a_forgotten_speaker_leaves_no_name():
     memory.tell("I like milk.", speaker="Yara")
     assert "milk" in memory.retrieve("What does Yara like?", k=1).items[0].text
     assert "noodles" in memory.retrieve("What does Ben have for lunch?", k=1).items[0].text
+
+
+def test_only_the_user_says_who_somebody_is_and_takes_it_back():
+    memory = _home()
+    memory.tell("Carl is my husband.", trust="document")
+    memory.tell("Dan is my boss.", trust="agent")
+    assert memory.notes.with_names("lunch of my husband") == "lunch of Ben"
+    assert memory.notes.with_names("lunch of my boss") == "lunch of Elif"
+    memory.tell("Ben is not my husband.")
+    assert memory.notes.with_names("lunch of my husband") == "lunch of my husband"
+
+
+def test_a_later_note_comes_first_only_before_one_of_equal_trust():
+    for trust, first in (("user", "I take milk for tea."), ("document", "I take sugar for tea.")):
+        memory = LifelongMemory(Scope(user="Ann"))
+        memory.tell("I take sugar for tea.")
+        memory.tell("The cat sleeps.")
+        memory.tell("I take milk for tea.", trust=trust)
+        assert memory.notes.retrieve("tea for me", k=1)[0].data["said"] == first
