@@ -8,7 +8,8 @@ people, denial, cue words, distance, and all that relative to the other candidat
 
     p = 1 / (1 + exp(-(b + sum over t of v[t, leaf of x in tree t]))),
 
-made by `experiments/package_data/supersession.py` from generated statements alone. `should_be_first` asks for a topic, too.
+made by `experiments/package_data/supersession.py` from generated statements alone. `should_be_first` also asks for a
+shared topic.
 """
 
 from __future__ import annotations
