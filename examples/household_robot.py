@@ -32,7 +32,7 @@ def morning(memory: LifelongMemory) -> None:
 
 
 def questions(memory: LifelongMemory) -> None:
-    """Where things are, where they were, what was seen from near a pose and after a time."""
+    """Answer where things are and were, and what was seen from near a pose and after a time."""
     memory.begin_task("fetch", "bring the red mug", "", place="kitchen")
     mug = memory.sightings("red mug")[0]
     print(

@@ -38,7 +38,7 @@ WEIGHTS = {"mutate_native": 6.0} | {f"kill_{what}": 4.0 for what in ("write", "s
 
 
 def load(path: pathlib.Path, names: list[str], seed: int) -> dict[str, Outcome]:
-    """What a campaign has counted so far; of another seed: an error."""
+    """Read a campaign's counts so far. Raises for another seed."""
     counts = {name: Outcome() for name in names}
     if path.exists():
         saved = json.loads(path.read_text())
@@ -51,7 +51,7 @@ def load(path: pathlib.Path, names: list[str], seed: int) -> dict[str, Outcome]:
 
 
 def report(counts: dict[str, Outcome], seed: int, command: str) -> dict:
-    """What is kept of a campaign, in the form of all results."""
+    """Return a campaign's result, in the form of all results."""
     return {
         "command": command,
         "commit": commit(),

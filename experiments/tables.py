@@ -246,7 +246,7 @@ def methods(data: Data) -> str:
 
 
 def _plainer(name: str) -> str:
-    """The row that differs by one setting: of another bank that of the committed, of recall at every step once."""
+    """Find the row that differs by one setting: for another bank the committed one's, for recall at every step once."""
     told, setting, _ = name.partition(" bank=")
     return told if setting else name.replace("_steps", "", 1)
 

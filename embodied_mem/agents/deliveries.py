@@ -96,7 +96,7 @@ class NoMemory:
     name = "none"
 
     def begin(self, views: Sequence[View]) -> None:
-        """Nothing to prepare."""
+        """Prepare nothing."""
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
         """Empty deliveries."""
@@ -179,7 +179,7 @@ class MethodDelivery(NoMemory):
                 self.observed.append({"episodes": number, **_grown(self.method)})
 
     def begin(self, views: Sequence[View]) -> None:
-        """Nothing is recalled yet: the first step does that, so that its time counts."""
+        """Recall nothing yet: the first step does, so that its time counts."""
         for view in views:
             key = self._key(view.task_id)
             view.state = self._without(key) if key in self._tasks else self.method, None
@@ -247,7 +247,7 @@ class TeacherGuidance(NoMemory):
         self._make = make_teacher
 
     def begin(self, views: Sequence[View]) -> None:
-        """A teacher per episode."""
+        """Return a teacher per episode."""
         for view in views:
             teacher = self._make()
             view.state = teacher, teacher.begin(view.goal, view.first, view.experiences)
@@ -322,7 +322,7 @@ class CompiledMemory:
             raise InvalidInputError(f"delivery {name!r}: expected all tokens of its hints, whose tokens nobody knows")
 
     def begin(self, views: Sequence[View]) -> None:
-        """The Brief State of an episode that starts: its goal, and the room as a fact."""
+        """Return the Brief State of an episode that starts: its goal, and the room as a fact."""
         for view in views:
             view.state = start_state(view.goal, view.room)
 
@@ -348,7 +348,7 @@ class CompiledMemory:
         return self._controlled(delivered)
 
     def _controlled(self, delivered: list[Delivered]) -> list[Delivered]:
-        """The same deliveries with their soft tokens replaced as the control says."""
+        """Replace the deliveries' soft tokens as the control says."""
         rows = [i for i, one in enumerate(delivered) if one.soft is not None]
         values = [np.asarray(delivered[i].soft) for i in rows]
         if not values or not self._control - {"only"}:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def open_trace(path: pathlib.Path | None) -> contextlib.AbstractContextManager[TextIO | None]:
-    """The file, written line by line; None without a path."""
+    """Return the file, written line by line; None without a path."""
     if path is None:
         return contextlib.nullcontext()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Traced(Agent):
         return command
 
     def explained(self) -> Mapping[str, Any]:
-        """That of the agent."""
+        """Return the agent's."""
         return self._agent.explained()
 
     def end(self, won: bool, observation: str) -> None:

@@ -197,16 +197,16 @@ class BriefState:
 
     @classmethod
     def start(cls, goal: str, subgoals: Iterable[str] = ()) -> BriefState:
-        """The state before the first step: nothing done, the first subgoal current; white space is normalised."""
+        """Make the state before the first step: nothing done, the first subgoal current; white space is normalised."""
         subgoals = tuple(" ".join(subgoal.split()) for subgoal in subgoals)
         return cls(" ".join(goal.split()), (), subgoals[0] if subgoals else "", subgoals[1:])
 
     def place_of(self, name: str) -> str:
-        """Where the object `name` is believed to be; empty if unknown."""
+        """Look up where `name` is believed to be; empty if unknown."""
         return next((place for item, place in self.locations if item == name), "")
 
     def agent_value(self, field: str) -> str:
-        """The agent's `at` or `holding`; empty if unknown."""
+        """Return the agent's `at` or `holding`; empty if unknown."""
         return next((value for name, value in self.agent if name == field), "")
 
     def fact(self, name: str) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ class BriefState:
         return next((items for fact, items in self.facts if fact == name), ())
 
     def render(self) -> str:
-        """The state as text (module docstring), without a final newline; empty for an empty state."""
+        """Return the state as text (module docstring), without a final newline; empty for an empty state."""
         fields = [
             ("goal", self.goal),
             ("done", "; ".join(self.completed)),
@@ -228,7 +228,7 @@ class BriefState:
 
     @staticmethod
     def parse(text: str) -> tuple[BriefState, int]:
-        """The state written in `text` and the number of errors; the exact inverse of `render`, total on any text.
+        """Parse `text`, the exact inverse of `render`, total on any text; return (state, number of errors).
 
         Args:
             text: any text; lines may come in any order, white space may vary.
@@ -295,7 +295,7 @@ _SLOTS = tuple(getattr(BriefState, field.name) for field in dataclasses.fields(B
 
 
 def _make(*values: Any) -> BriefState:
-    """A state from fields that are known to be valid, without checking them again."""
+    """Return a state from fields that are known to be valid, without checking them again."""
     state = object.__new__(BriefState)
     for slot, value in zip(_SLOTS, values):
         slot.__set__(state, value)

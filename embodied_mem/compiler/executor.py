@@ -60,7 +60,7 @@ class Acts(Protocol):
         choices: Sequence[Sequence[str]] | None = None,
         pictures: Sequence[Sequence[bytes]] | None = None,
     ) -> Turn:
-        """One command per prompt; see `Executor.act`."""
+        """Answer each prompt with one command; see `Executor.act`."""
         ...
 
 
@@ -118,7 +118,7 @@ class Executor:
         choices: Sequence[Sequence[str]] | None = None,
         pictures: Sequence[Sequence[bytes]] | None = None,
     ) -> Turn:
-        """One command per prompt.
+        """Answer each prompt with one command.
 
         Args:
             prompts: texts that end where the command begins (`embodied_mem.compiler.prompts.executor_prompt`).
@@ -147,7 +147,7 @@ class Executor:
         return Turn(actions, [len(ids) for ids in encoded], lengths.tolist(), sampler.prefill_s, sampler.decode_s)
 
     def read(self, prompts: Sequence[str]) -> list[list[int]]:
-        """The tokens of prompts without pictures as `act` reads them."""
+        """Return the tokens of prompts without pictures as `act` reads them."""
         return self._format.prompts(prompts, self.length_buckets[-1])
 
     def _encoded_choices(self, choices: Sequence[Sequence[str]]) -> list[list[list[int]]]:

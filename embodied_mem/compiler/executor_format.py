@@ -164,7 +164,7 @@ def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str], pictures: Pictu
 
 
 def command_in(answer: str) -> str:
-    """The command in an answer: its first line that says something, without the marks around it."""
+    """Return the command in an answer: its first line that says something, without the marks around it."""
     for line in answer.split("\n"):
         if words := " ".join(line.strip(_MARKS).split()):
             return words

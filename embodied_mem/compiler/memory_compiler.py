@@ -195,7 +195,7 @@ class MemoryCompiler:
         soft: bool = True,
         pictures: Sequence[Sequence[bytes]] | None = None,
     ) -> list[Compiled]:
-        """One output per prompt.
+        """Answer each prompt with one output.
 
         Args:
             prompts: texts from `language.prompts.compiler_prompt`; one longer than the largest bucket loses tokens of
@@ -279,7 +279,7 @@ class MemoryCompiler:
 
 
 def end_and_padding(tokenizer: Tokenizer) -> dict[str, Any]:
-    """The fields of `SamplingSettings` that a tokenizer decides. Raises InvalidInputError for one without them."""
+    """Read off a tokenizer its fields of `SamplingSettings`. Raises InvalidInputError for one without them."""
     if tokenizer.eos_id is None or tokenizer.pad_id is None:
         raise InvalidInputError(
             f"tokenizer: expected an end and a padding token, got {tokenizer.eos_id, tokenizer.pad_id}"

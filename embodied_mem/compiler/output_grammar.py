@@ -74,7 +74,7 @@ class CompilerOutput:
 
     @classmethod
     def make(cls, guidance: str = "", edits: Iterable[Edit] = (), reason: str = "") -> CompilerOutput:
-        """The output with these parts, its type decided by them; white space in texts is normalised."""
+        """Return the output with these parts, its type decided by them; white space in texts is normalised."""
         edits = tuple(edits)
         guidance, reason = _normalise(guidance), _normalise(reason)
         return cls(_BY_CONTENT[guidance != "", len(edits) > 0], guidance, edits, reason)
@@ -92,7 +92,7 @@ def _normalise(text: str) -> str:
 
 
 def parse_output(text: str | bytes) -> CompilerOutput:
-    """The compiler output written in `text`. Total: any text or bytes give one of the four types.
+    """Return the compiler output written in `text`. Total: any text or bytes give one of the four types.
 
     Args:
         text: what the model wrote; bytes are read as UTF-8 with replacement characters. Blank lines and extra white
@@ -154,7 +154,7 @@ def _parse_edit(mark: type[Create] | type[Update] | type[Delete], text: str) -> 
 
 
 def render_edit(edit: Edit) -> str:
-    """One edit as a line of the grammar."""
+    """Write one edit as a line of the grammar."""
     if isinstance(edit, Fold):
         return "fold"
     mark = _MARK_OF[type(edit)]

@@ -24,7 +24,7 @@ PLACE_PATTERN = re.compile(r"\ban? ([a-z]+) (\d+)")
 
 
 def compact_room(first_observation: str) -> str:
-    """The receptacles of a room as counts, `cabinet 4; fridge 1`, sorted by kind.
+    """Return the receptacles of a room as counts, `cabinet 4; fridge 1`, sorted by kind.
 
     The text lists every receptacle (`a cabinet 4, a cabinet 3, ...`); instances are numbered from 1, so the highest
     number of a kind says the same in a tenth of the tokens. Texts that list nothing give an empty string.
@@ -36,7 +36,7 @@ def compact_room(first_observation: str) -> str:
 
 
 def plain_goal(goal: str) -> str:
-    """The instruction in one line without final punctuation."""
+    """Return the instruction in one line without final punctuation."""
     return " ".join(goal.split()).rstrip(".")
 
 
@@ -130,11 +130,11 @@ def compiler_prompt(memory: str, state: str, last_action: str, observation: str,
 
 
 def unmarked(prompt: str) -> str:
-    """The compiler's prompt without what is computed for it: marks of memories that are used up, and what is left."""
+    """Remove from a compiler's prompt what is computed for it: marks of used-up memories, and what is left."""
     memory, found, rest = prompt.partition("\ngoal: ")
     return _USED_UP.sub(r"\1", memory) + found + _LEFT_LINE.sub("", rest)
 
 
 def action_history(goal: str, room: str, actions: Sequence[str], max_actions: int = 30) -> str:
-    """What stands in for the Brief State when it is ablated: the goal and the raw action history (paper, Table 3)."""
+    """Write what stands in for an ablated Brief State: goal and raw action history (paper, Table 3)."""
     return f"goal: {plain_goal(goal)}\nroom: {room}\ndid: " + "; ".join(actions[-max_actions:])

@@ -67,7 +67,7 @@ class ServedExecutor:
         choices: Sequence[Sequence[str]] | None = None,
         pictures: Sequence[Sequence[bytes]] | None = None,
     ) -> Turn:
-        """As `Executor.act`.
+        """Act as `Executor.act`.
 
         With choices, the server is given a JSON schema that is an enumeration of them. Where a server does not keep to
         it, the answer counts as it is. Rows with the same prompt and pictures: see `ask_rows`.
@@ -129,7 +129,7 @@ def ask_rows(rows: Sequence[Hashable], ask: Callable[[int], ChatReply], max_para
 
 
 def one_of(choices: Sequence[str]) -> dict[str, object]:
-    """The `response_format` of an answer that is one of these texts in quotation marks, in one line."""
+    """Return the `response_format` of an answer that is one of these texts in quotation marks, in one line."""
     return {
         "type": "json_schema",
         "json_schema": {"name": "command", "strict": True, "schema": {"type": "string", "enum": list(choices)}},

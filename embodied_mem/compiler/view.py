@@ -127,7 +127,7 @@ def _counts(room: str) -> dict[str, int]:
 
 
 def _left(room: str, searched: Container[str]) -> str:
-    """The first place of every kind in `compact_room` that was not searched."""
+    """Find the first unsearched place of every kind in `compact_room`."""
     numbered = ([f"{kind} {n + 1}" for n in range(count)] for kind, count in _counts(room).items())
     firsts = (next((place for place in places if place not in searched), "") for places in numbered)
     return "; ".join(filter(None, firsts))

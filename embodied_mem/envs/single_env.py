@@ -125,21 +125,21 @@ class TextEnv(gymnasium.Env[str, str]):
         TextEnv.__init__(self, world, render_mode, **options)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """As `NativeVectorEnv.reset`, of the one env; `options` may have `task_indices` with one entry."""
+        """Reset the one env, as `NativeVectorEnv.reset`; `options` may have `task_indices` with one entry."""
         super().reset(seed=None if seed is None else checked_seed(seed))
         texts, info = self._envs.reset(seed=seed, options=options)
         self._text = texts[0]
         return self._text, _row(info)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """As `NativeVectorEnv.step`, of the one env."""
+        """Step the one env, as `NativeVectorEnv.step`."""
         texts, rewards, terminated, truncated, info = self._envs.step([action])
         self._text = texts[0]
         reward = checked_finite("reward", rewards[0])
         return self._text, reward, bool(terminated[0]), bool(truncated[0]), _row(info)
 
     def render(self) -> str | None:
-        """The last text, if `render_mode` is "ansi"."""
+        """Return the last text, if `render_mode` is "ansi"."""
         return self._text if self.render_mode == "ansi" else None
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class AutoresetTextEnvs(gymnasium.vector.VectorWrapper):
         return tuple(answers[0]), answers[1]
 
     def step(self, actions: Texts) -> Answers:
-        """As `NativeVectorEnv.step`, and as the mode says where an episode ended."""
+        """Step as `NativeVectorEnv.step`; where an episode ended, as the mode says."""
         texts, rewards, terminated, truncated, info = self.env.step(actions)
         if self.mode is AutoresetMode.SAME_STEP:
             if (ended := terminated | truncated).any():
@@ -204,7 +204,7 @@ def make_vector(
     render_mode: str | None = None,
     **options: Any,
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """The vector env behind the ids: the world's own where autoreset is disabled."""
+    """Return the vector env behind the ids: the world's own where autoreset is disabled."""
     try:
         mode = AutoresetMode(autoreset_mode)
     except ValueError as error:

@@ -83,12 +83,12 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
 
 
 def lowered(item: Record) -> Record:
-    """A quotation, a little lower: of two that fit about equally the more trusted one comes first."""
+    """Lower a quotation a little: of two about equal ones the more trusted comes first."""
     return item._replace(score=_OF_QUOTED * item.score)
 
 
 def best_of(items: Iterable[Record], k: int) -> list[Record]:
-    """The `k` items that fit best; one that says what a better one says, or follows from it, does not count."""
+    """Return the `k` items that fit best; one that says what a better one says, or follows from it, does not count."""
     found: list[Record] = []
     said: set[str] = set()
     for item in sorted(items, key=lambda item: -item.score):
@@ -130,7 +130,7 @@ def _found(module: Any, asked: Question, words: Asked | None) -> list[Record]:
 
 
 def _fitting(module: Any, found: Iterable[Record], words: Asked) -> list[Record]:
-    """The items that fit the question, on the scale of `relevance`."""
+    """Return the items that fit the question, on the scale of `relevance`."""
     items = []
     for item in found:
         share = words.share(item.text)

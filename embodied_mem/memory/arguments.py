@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: short, and never an error."""
+    """Return a value as messages show it: short, and never an error."""
     try:
         text = repr(value)
     except Exception:  # e.g. an int of more digits than Python writes
@@ -47,7 +47,7 @@ def shown(value: Any) -> str:
 
 
 def checked_text(name: str, value: Any) -> str:
-    """The text in Unicode's composed form."""
+    """Return the text in Unicode's composed form."""
     if not isinstance(value, str):
         raise InvalidInputError(f"{name}: expected text, got {shown(value)}")
     if value.isascii():
@@ -60,7 +60,7 @@ def checked_text(name: str, value: Any) -> str:
 
 
 def checked_number(name: str, value: Any, least: int = LEAST, most: int = MOST) -> int:
-    """The whole number, of Python's type."""
+    """Check for a whole number and return it as an `int`."""
     if type(value) is not int:  # what is asked most comes first
         try:
             if isinstance(value, bool):
@@ -76,7 +76,7 @@ def checked_number(name: str, value: Any, least: int = LEAST, most: int = MOST) 
 
 
 def checked_real(name: str, value: Any) -> float:
-    """The finite number."""
+    """Check for a finite number and return it."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise InvalidInputError(f"{name}: expected a number, got {shown(value)}")
     try:
@@ -96,7 +96,7 @@ def checked_flag(name: str, value: Any) -> bool:
 
 
 def checked_texts(name: str, value: Any) -> list[str]:
-    """The texts of a list; one text alone is a mistake."""
+    """Return the texts of a list; one text alone is a mistake."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InvalidInputError(f"{name}: expected a list of texts, got {shown(value)}")
     return [checked_text(f"{name}[{i}]", text) for i, text in enumerate(value)]
@@ -110,7 +110,7 @@ def checked_call(name: str, value: F) -> F:
 
 
 def checked_episode(value: Any) -> Episode:
-    """The episode, with texts in it."""
+    """Return the episode, with texts in it."""
     if not isinstance(value, Episode) or not isinstance(value.steps, Sequence):
         raise InvalidInputError(f"episode: expected an Episode with a sequence of steps, got {shown(value)}")
     for i, step in enumerate(value.steps):
@@ -135,7 +135,7 @@ class Fields(NamedTuple):
 
 
 def checked_event(where: str, event: Any, operations: Mapping[str, Fields]) -> str:
-    """The operation of an event, which is one of these and has its fields."""
+    """Return the operation of an event, which is one of these and has its fields."""
     op = event.get("op") if type(event) is dict or isinstance(event, Mapping) else None
     if not isinstance(op, str) or op not in operations:
         *most, last = operations
@@ -161,7 +161,7 @@ def check_given(where: str, event: Mapping[str, Any], **checks: Callable[[str, A
 
 
 def native_call(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that does little but call the native part, whose complaints about types become InvalidInputError.
+    """Wrap a method that calls the native part: its complaints about types become InvalidInputError.
 
     The native part looks at its arguments before it does anything, so nothing has changed then.
     """
@@ -204,14 +204,14 @@ def check_depth(name: str, value: Any, text: str | bytes) -> None:
 
 
 def checked_rows(where: str, value: Any) -> Sequence[Any]:
-    """A list or a tuple, as JSON reads and as callers write one."""
+    """Return a list or a tuple, as JSON reads and as callers write one."""
     if not isinstance(value, (list, tuple)):
         raise InvalidInputError(f"{where}: expected a list, got {shown(value)}")
     return value
 
 
 def checked_mapping(where: str, value: Any) -> Mapping[str, Any]:
-    """A dictionary, as of a JSON object."""
+    """Return a dictionary, as of a JSON object."""
     if type(value) is not dict and not isinstance(value, Mapping):
         raise InvalidInputError(f"{where}: expected a mapping, got {shown(value)}")
     return value

@@ -70,7 +70,7 @@ class AsyncLifelongMemory:
     async def open(
         cls, directory: str | os.PathLike[str], scope: Scope | None = None, **options: Any
     ) -> AsyncLifelongMemory:
-        """The memory that is kept in a folder, as `LifelongMemory.open`."""
+        """Return the memory that is kept in a folder, as `LifelongMemory.open`."""
         pool = concurrent.futures.ThreadPoolExecutor(1, "embodied_mem.open")
         opening = asyncio.wrap_future(pool.submit(functools.partial(LifelongMemory.open, directory, scope, **options)))
         pool.shutdown(wait=False)
@@ -102,7 +102,7 @@ class AsyncLifelongMemory:
     export = _read(LifelongMemory.export)
 
     async def fork(self) -> AsyncLifelongMemory:
-        """An independent memory, as `LifelongMemory.fork`, after all changes that were called before."""
+        """Fork, as `LifelongMemory.fork`, after all changes called before."""
         return AsyncLifelongMemory(await self._changed(self.memory.fork))
 
     def _submit(self, pool: concurrent.futures.Executor, call: Callable[[], R]) -> concurrent.futures.Future[R]:
@@ -154,7 +154,7 @@ class AsyncLifelongMemory:
 
 
 def _outcome(change: concurrent.futures.Future[Any]) -> concurrent.futures.Future[Exception | None]:
-    """A future of the exception of another."""
+    """Return a future of the exception of another."""
     found: concurrent.futures.Future[Exception | None] = concurrent.futures.Future()
 
     def told(done: concurrent.futures.Future[Any]) -> None:

@@ -135,7 +135,7 @@ class ChatWriter:
         return self.ask(_FACTS, f"The robot did: {action or 'nothing'}\nIt was told: {text}", parse_facts) or ()
 
     def summary(self, texts: Sequence[str]) -> str | None:
-        """One text for several. A `Summarizer` of the temporal memory."""
+        """Merge several texts into one; a `Summarizer` of the temporal memory."""
         return self.ask(_SUMMARY, "\n".join(texts), lambda value: parse_text(value["summary"]), SUMMARY)
 
     def step_summary(self, action: str, text: str) -> str | None:
@@ -145,14 +145,14 @@ class ChatWriter:
 
 
 def checked_writer(writer: ChatWriter | None) -> ChatWriter | None:
-    """The writer, or None. Raises InvalidInputError for what cannot be asked."""
+    """Return the writer, or None. Raises InvalidInputError for what cannot be asked."""
     if writer is not None and not callable(getattr(writer, "ask", None)):
         raise InvalidInputError(f"writer: expected a ChatWriter or None, got {shown(writer)}")
     return writer
 
 
 def parse_facts(value: Any) -> tuple[tuple[str, str, str], ...]:
-    """The facts in a list of [subject, relation, object]. Raises ValueError for anything else."""
+    """Return the facts in a list of [subject, relation, object]. Raises ValueError for anything else."""
     if not isinstance(value, list) or len(value) > _MAX_FACTS:
         raise ValueError(f"expected a list of at most {_MAX_FACTS} facts")
     facts = []
@@ -165,7 +165,7 @@ def parse_facts(value: Any) -> tuple[tuple[str, str, str], ...]:
 
 
 def parse_text(value: Any) -> str:
-    """A text on one line. Raises ValueError if it is none, empty or too long."""
+    """Return a text on one line. Raises ValueError if it is none, empty or too long."""
     text = " ".join(value.split()) if isinstance(value, str) else ""
     if not 0 < len(text) <= _MAX_TEXT:
         raise ValueError(f"expected a text of 1 to {_MAX_TEXT} characters")
@@ -190,7 +190,7 @@ def _parsed(answer: str, parse: Callable[[Any], Value]) -> Value:
 
 
 def _fitting(answer: str, schema: Json) -> Any:
-    """The value of an answer that fits a schema. Raises ValueError if it does not."""
+    """Return the value of an answer that fits a schema. Raises ValueError if it does not."""
     value, wrong = read_json(answer, schema)
     if wrong and len(names := list(schema["properties"])) == 1:
         inner, still_wrong = read_json(answer, schema["properties"][names[0]])

@@ -112,7 +112,7 @@ def _is_talk(sentence: str) -> bool:
 
 
 def _claim(clause: str) -> Claim | None:
-    """The claim of a normal clause; None for none."""
+    """Return the claim of a normal clause; None for none."""
     if not clause or _CONDITION.match(clause):
         return None
     plain, cues = _BE.sub(" be", clause), list[re.Match[str] | None]([None] * 4)

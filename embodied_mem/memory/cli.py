@@ -23,7 +23,7 @@ from embodied_mem.memory.store import folder_scope, is_store_folder
 
 
 def line_of(entry: Record) -> str:
-    """An entry as one line: id, since when, what; and when it ended."""
+    """Return an entry as one line: id, since when, what; and when it ended."""
     ended = "" if entry.ended is None else f"   (until {entry.ended})"
     return f"{entry.id:14} {entry.valid_from:>6}  {entry.text}{ended}"
 

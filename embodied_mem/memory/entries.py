@@ -118,7 +118,7 @@ class EntryMemory(RecordMemory):
         place: str = "",
         outcomes: Mapping[int, bool] | None = None,
     ) -> dict[str, Any]:
-        """The event with all changes that an episode leads to; nothing changes yet.
+        """Return the event with all changes that an episode leads to; nothing changes yet.
 
         Args:
             episode: what was played.
@@ -131,7 +131,7 @@ class EntryMemory(RecordMemory):
         """Raise InvalidInputError for data that an entry, or a new one, cannot have."""
 
     def rendered(self, entry: Entry) -> str:
-        """The text of an entry, from its data and support."""
+        """Return the text of an entry, from its data and support."""
         return entry.text
 
     def derived_from(self, entry: Entry, episode: int) -> bool:
@@ -215,7 +215,7 @@ class EntryMemory(RecordMemory):
         return number if number in self.entries else None
 
     def _head(self, entry: Entry) -> tuple[Any, ...]:
-        """The first fields of the record of an entry, up to its data."""
+        """Return the first fields of the record of an entry, up to its data."""
         head = self._heads.get(entry.id)
         if head is None:
             data, when = dict(entry.data), entry.created
@@ -235,7 +235,7 @@ class EntryMemory(RecordMemory):
         return new_record((*self._head(entry), sources, "sensor", score, why))
 
     def get(self, key: str) -> Entry | None:
-        """The entry of a key."""
+        """Return the entry of a key."""
         number = self._by_key.get(checked_text("key", key))
         return None if number is None else self.entries[number]
 
@@ -244,13 +244,13 @@ class EntryMemory(RecordMemory):
         return as_of is None or self.entries[entry].created <= as_of
 
     def search(self, query: str, k: int = 5, above: float = _ANY) -> list[tuple[Entry, float]]:
-        """The `k` entries most similar to a text, with their cosines, best first; only those with a cosine above."""
+        """Find the `k` entries most similar to a text, with cosines, best first; only those above a cosine."""
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         above = above if above is _ANY else checked_real("above", above)
         return [(self.entries[number], score) for number, score in self._text_index.search(query, k, above)]
 
     def sources_of(self, entry: Entry) -> tuple[int, ...]:
-        """The newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
+        """Return the newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
         done, sources = self._sources.get(entry.id, (0, ()))
         if done != len(entry.support):
             latest: dict[int, None] = {}  # the newest first
@@ -333,7 +333,7 @@ class EntryMemory(RecordMemory):
 
 
 def _new_rows(support: Sequence[Support], rows: Iterable[Sequence[Any]]) -> list[Support]:
-    """The rows that are not there yet. An episode's rows lie together, the newest episode's last."""
+    """Return the rows that are not there yet. An episode's rows lie together, the newest episode's last."""
     new: list[Support] = []
     for row in itertools.starmap(Support, rows):
         for other in itertools.chain(reversed(new), reversed(support)):

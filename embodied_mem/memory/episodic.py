@@ -178,7 +178,7 @@ class EpisodicMemory(EntryMemory):
         check_fields(self.format_name, data, {"said": str} if "said" in data else {}, new)
 
     def rendered(self, entry: Entry) -> str:
-        """One line: goal, outcome, steps, how; how often."""
+        """Write one line: goal, outcome, steps, how; how often."""
         data = entry.data
         outcome = f"won in {data['steps']} steps" if data["won"] else f"failed after {data['steps']} steps"
         how = data.get("said") or data["why"]

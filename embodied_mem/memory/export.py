@@ -42,7 +42,7 @@ _ROWS: dict[tuple[str, str], type] = {
 
 
 def exported(state: bytes) -> str:
-    """The lines of what `LifelongMemory.state` returned."""
+    """Return the lines of what `LifelongMemory.state` returned."""
     own, parts = read_state(_STATE, state)
     lines: list[dict[str, Any]] = [{"format": _FORMAT, "version": _VERSION}]
     lines += ({"module": _OWN, **line} for line in _fields(own))
@@ -74,7 +74,7 @@ def _piece(data: bytes, width: int) -> Iterator[dict[str, Any]]:
 
 
 def imported(text: str) -> bytes:
-    """The state that was exported. Raises InvalidInputError that names line and field for anything else."""
+    """Return the state that was exported. Raises InvalidInputError that names line and field for anything else."""
     fields: dict[str, dict[str, Any]] = {}
     parts: dict[str, dict[str, list[Any]]] = {}
     lines = text.splitlines() if "\n" not in text else text.split("\n")

@@ -111,7 +111,7 @@ def pictures_of(images: Iterable[Any]) -> list[bytes | np.ndarray]:
 
 
 def image_text(record: Mapping[str, Any]) -> str:
-    """The image in a few words: the first digits of its hash, its path and labels."""
+    """Return the image in a few words: the first digits of its hash, its path and labels."""
     rest = [str(record["path"])] if "path" in record else []
     rest += [f"{name} {value}" for name, value in record.get("labels", {}).items()]
     return f"image {record['hash'][:12]}" + (f" ({', '.join(rest)})" if rest else "")

@@ -495,7 +495,7 @@ class LifelongMemory:
             gc.collect(int(gc.get_count()[1] > gc.get_threshold()[1]))
 
     def _running_episode(self, won: bool = False) -> Episode:
-        """The task so far as an episode. Raises InvalidInputError before the first task."""
+        """Return the task so far as an episode. Raises InvalidInputError before the first task."""
         if not self.task_ids:
             raise InvalidInputError("running_episode: expected a task; call begin_task first")
         won = checked_flag("won", won)
@@ -565,7 +565,7 @@ class LifelongMemory:
             raise InvalidInputError(f"{call}: expected a running task; call begin_task first")
 
     def _proposed(self, where: Mapping[str, Any], **given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """What modules propose, given this and where it was: of those that take part, in parallel where that pays."""
+        """Ask the modules that take part for proposals, in parallel where that pays."""
         names = [name for name in given if name in self._modules]
         calls = [functools.partial(self._modules[name].propose, **given[name], **where) for name in names]
         return {name: event for name, event in zip(names, self._run(calls)) if event.get("changes", True)}
@@ -589,7 +589,7 @@ class LifelongMemory:
         return not speaker or normal(speaker) == normal(self.scope.user)
 
     def _checked_filter(self, where: Any) -> dict[str, Any]:
-        """The values of a filter, all of them of fields or of labels that a note has or had.
+        """Return the values of a filter, all of them of fields or of labels that a note has or had.
 
         An empty memory has no labels yet, so it takes any key.
         """
@@ -608,7 +608,7 @@ class LifelongMemory:
         return wanted
 
     def _own(self, name: str) -> Any:
-        """The module to change: not one that a fork has, too."""
+        """Return the module to change: not one that a fork has, too."""
         if name in self._shared:
             self._put(name, self._modules[name].fork())
             self._shared.discard(name)
@@ -660,7 +660,7 @@ class LifelongMemory:
         self.module.restore(data)
 
     def _state(self) -> tuple[Any, ...]:
-        """The task, then each module as a part."""
+        """Return the task, then each module as a part."""
         own = {
             "modules": list(self._modules),
             "goal": self.goal,
@@ -698,7 +698,7 @@ class LifelongMemory:
         self.task_ids, self._turns, self._outcomes, self._references = task_ids, turns, outcomes, references
 
     def fork(self) -> Self:
-        """An independent memory, in this process only, that starts as what this one is now.
+        """Return an independent memory, in this process only, that starts as what this one is now.
 
         It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
         tasks is copied when one side changes it first.
@@ -726,7 +726,7 @@ class LifelongMemory:
     # Reviewing.
 
     def _make_review(self) -> ConflictReview | None:
-        """A review of this memory's own graph; None without a model."""
+        """Return a review of this memory's own graph; None without a model."""
         if self.writer is None or "spatial" not in self._modules:
             return None
         return ConflictReview(
@@ -959,7 +959,7 @@ class LifelongMemory:
         return should_be_first(chances(statement(new), [statement(old)], [1])[0], new, old)
 
     def explain(self) -> str:
-        """Why each item of the last retrieval was found, and what was left out for the budget."""
+        """Say why each item of the last retrieval was found, and what was left out for the budget."""
         return "nothing was asked yet" if self._last is None else self._last.explain()
 
     def sightings(
@@ -972,7 +972,7 @@ class LifelongMemory:
         place: str | None = None,
         k: int | None = None,
     ) -> list[Sighting]:
-        """Where things were seen last, the latest first; each with its view, if it has one.
+        """List where things were seen last, latest first, each with its view.
 
         A thing is in one place: of those that were seen in several rooms of the home, the last one counts.
 
@@ -1016,19 +1016,19 @@ class LifelongMemory:
     # Single entries.
 
     def get(self, id: str, *, as_of: int | None = None) -> Record | None:
-        """The entry of an id, past or current; None if there is none, or was none at a time."""
+        """Return the entry of an id, past or current; None if there is none, or was none at a time."""
         as_of = None if as_of is None else checked_number("as_of", as_of)
         with self._locks.reading:
             module, number = self._place_of(id)
             return None if number is None else self._read(module, number, as_of)
 
     def _place_of(self, id: str) -> tuple[RecordMemory, Any]:
-        """The module of an id and its number there; None for the number if there is none."""
+        """Return the module of an id and its number there; None for the number if there is none."""
         name, number = module_and_number(id, self._modules)
         return self._modules[name], self._modules[name].number_like(number)
 
     def _read(self, module: RecordMemory, number: Any, as_of: int | None = None) -> Record | None:
-        """A record, as it was at a time, with the references to it among its sources; None if it was not there."""
+        """Return a record as of a time, with references to it among its sources; None if absent then."""
         record = module.record(number) if as_of is None else module.record_at(number, as_of)
         return None if record is None else self._referred(record, as_of)
 
@@ -1040,7 +1040,7 @@ class LifelongMemory:
     def get_all(
         self, module: str | None = None, where: Mapping[str, Any] | None = None, *, as_of: int | None = None
     ) -> list[Record]:
-        """All entries, past ones too, by module and oldest first.
+        """Return all entries, past ones too, by module and oldest first.
 
         Args:
             module: one of `MODULES`; None for all.
@@ -1058,7 +1058,7 @@ class LifelongMemory:
             return [record for record in found if record is not None and record.fits(wanted)]
 
     def history(self, id: str) -> list[Record]:
-        """What an entry was before, with its times, and last what it is; of a place of a thing, its places before."""
+        """List an entry's versions with their times, the present one last; of a thing's place, its places before."""
         with self._locks.reading:
             module, number = self._place_of(id)
             return [] if number is None else list(map(self._referred, (*module.past(number), module.record(number))))
@@ -1134,7 +1134,7 @@ class LifelongMemory:
             return self._forget(Selector(entry=id))
 
     def export(self) -> str:
-        """All that is remembered as lines of JSON, with ids, history, times, sources and trust; for `import_`."""
+        """Export all memory as lines of JSON, with ids, history, times, sources and trust; for `import_`."""
         return exported(self.state())
 
     def import_(self, text: str) -> int:
@@ -1183,7 +1183,7 @@ class LifelongMemory:
         return self._forget(self._known(Selector(user, object, episode, everything=everything)))
 
     def _known(self, selector: Selector) -> Selector:
-        """The selector, if there is such a user or episode. Raises InvalidInputError that names the known ones."""
+        """Check that a selector's user or episode exists. Raises InvalidInputError that names the known ones."""
         with self._locks.reading:
             notes = list(self.notes.notes.values()) if self.notes is not None else []
             if selector.user is not None and not selector.is_user_of(self.scope):
@@ -1283,7 +1283,7 @@ class _RecordedGraph:
 
 
 def _text(value: Any) -> str:
-    """A text of a state: older versions took whatever they were given for one."""
+    """Return a text of a state: older versions took whatever they were given for one."""
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
@@ -1294,7 +1294,7 @@ def _is_doubtful(conflict: Ended, spatial: SpatialMemory) -> bool:
 
 
 def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
-    """The conflicts with what is within two hops of their facts."""
+    """Return the conflicts with what is within two hops of their facts."""
     with spatial.graph.snapshot() as now:
         facts = [now.fact(number) for ended in conflicts for number in (ended.fact, ended.by)]
         ends = list(dict.fromkeys(node for fact in facts for node in (fact.subject, fact.object)))
@@ -1303,7 +1303,7 @@ def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
 
 
 def _said(item: Record) -> str:
-    """The sentence that knowledge of the profile stands for."""
+    """Return the sentence that knowledge of the profile stands for."""
     alias, description = item.data["alias"], item.data["description"]
     return str(alias) if alias == description else f"{alias} is {description}"
 

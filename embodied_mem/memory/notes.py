@@ -351,7 +351,7 @@ class NoteMemory(RecordMemory):
         check(NotesEvent, _EVENT, event)
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """As `RecordedModule`. Raises InvalidInputError for notes that are not there; nothing has changed then."""
+        """Apply as `RecordedModule`. Raises InvalidInputError for unknown notes and changes nothing then."""
         following = self._next + sum(change["do"] == "add" for change in event["changes"])
         for change in event["changes"]:
             if change["do"] != "add" and change["id"] not in self.notes and not self._next <= change["id"] < following:
@@ -412,7 +412,7 @@ class NoteMemory(RecordMemory):
         self._newer = {number: rows for number, rows in rest.items() if rows}
 
     def _leave_key(self, number: int, note: Record) -> None:
-        """A note no longer says what it says: another one that says the same may be said again instead."""
+        """Mark a note as no longer saying its text, so that another one may say the same."""
         if self._same.get(key := _key_of(note)) == number:
             del self._same[key]
             others = self._words.with_all(sorted(set(content_words(_about(note))))) - {number}
@@ -818,7 +818,7 @@ class NoteMemory(RecordMemory):
         self._voices = {voice: its for voice, its in self._voices.items() if voice in voices}
 
     def _was_said_by(self, selector: Selector, note: Record) -> bool:
-        """Whether the user that a selector names said a text; one without a speaker is of the user of the scope."""
+        """Tell whether a selector's user said a text; one without a speaker is of the scope's user."""
         if note.speaker:
             return selector.user is not None and selector.is_name(note.speaker)
         return note.kind == TOLD and note.trust == "user" and selector.is_user_of(self.scope)

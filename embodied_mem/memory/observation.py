@@ -191,7 +191,7 @@ class Observation:
 def checked_observation(
     text: Any, facts: Any, images: Any, pose: Any, time: Any, outcome: Any, *, trust: Any
 ) -> Observation:
-    """The observation. Raises InvalidInputError for an argument of another type or out of range."""
+    """Return the observation. Raises InvalidInputError for an argument of another type or out of range."""
     said, failed = checked_text("text", text), None
     if outcome is not None:
         outcome = checked_outcome(outcome)
@@ -212,7 +212,7 @@ def checked_observation(
 
 
 def checked_outcome(value: Any) -> Outcome:
-    """The outcome, of one or of its status alone."""
+    """Return the outcome, of one or of its status alone."""
     status, message, images = (*value, ())[:3] if isinstance(value, tuple) and len(value) in (2, 3) else (value, "", ())
     if not isinstance(status, str) or status not in _FAILED:
         expected = f"Outcome of {', '.join(_FAILED)} with a message, one of these words, or None"
@@ -234,7 +234,7 @@ def _items(name: str, value: Any) -> Iterable[Any]:
 
 
 def checked_facts(facts: Any) -> list[list[Any]]:
-    """The facts, each as [subject, relation, object, confidence]. Raises InvalidInputError for what is none."""
+    """Return the facts, each as [subject, relation, object, confidence]. Raises InvalidInputError for what is none."""
     return [_checked_fact(fact) for fact in _items("facts", facts)]
 
 
@@ -252,7 +252,7 @@ def _checked_fact(fact: Any) -> list[Any]:
 
 
 def refusal(subject: str, relation: str, object_: str, sure: float | None, reason: str) -> tuple[str, str]:
-    """A fact that was not believed as a sentence, and the reason in brackets."""
+    """Return a fact that was not believed as a sentence, and the reason in brackets."""
     how_sure = "" if sure is None else f" (confidence {sure:.2f})"
     return f"{_sentence(subject, relation, object_).rstrip('.')}{how_sure}.", f"({reason})"
 

@@ -69,7 +69,7 @@ class PagedRows:
             view[column, position] = value
 
     def put_all(self, rows: Sequence[int], values: Sequence[int]) -> None:
-        """As `put`, of several rows that get the same numbers."""
+        """Put the same numbers into several rows, as `put`."""
         columns, own = [*enumerate(values)], self._own
         for row in rows:
             number, position = row // PAGE, row % PAGE
@@ -120,7 +120,7 @@ class PagedRows:
         return [row + first for row in found], values
 
     def pages(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Each page, as `page` gives it."""
+        """Yield each page, as `page` returns it."""
         return map(self.page, range(len(self._pages)))
 
     def column(self, column: int) -> np.ndarray:
@@ -142,19 +142,19 @@ class PagedRows:
             raise InvalidInputError(f"state: expected numbers from {least} to {most} in the rows; it is damaged")
 
     def fork(self) -> PagedRows:
-        """An independent copy; both sides copy a page when they first write to it."""
+        """Return an independent copy; both sides copy a page when they first write to it."""
         other = PagedRows(self.width)
         other._count, other._pages, other._views = self._count, list(self._pages), list(self._views)
         self._own = set()
         return other
 
     def to_bytes(self) -> bytes:
-        """All numbers, row by row, little-endian."""
+        """Write all numbers, row by row, little-endian."""
         return b"".join(np.ascontiguousarray(page.T).tobytes() for _, page in self.pages())
 
     @classmethod
     def from_bytes(cls, data: bytes, width: int) -> PagedRows:
-        """The rows that `to_bytes` wrote. Raises InvalidInputError if the length is no whole number of rows."""
+        """Return the rows that `to_bytes` wrote. Raises InvalidInputError if the length is no whole number of rows."""
         if len(data) % (width * _TYPE.itemsize):
             raise InvalidInputError(f"rows: expected a multiple of {width * _TYPE.itemsize} bytes, got {len(data)}")
         values = np.frombuffer(data, _TYPE).reshape(-1, width)
@@ -186,6 +186,6 @@ class Words:
         return code
 
     def only(self, used: np.ndarray) -> Words:
-        """The same without the words whose numbers are not among these."""
+        """Return the same without the words whose numbers are not among these."""
         kept = set(used.tolist())
         return Words(word if code in kept else None for code, word in enumerate(self.words))

@@ -399,7 +399,7 @@ class UserProfile(RecordMemory):
             raise InvalidInputError(f"{EVENT}: changes: expected knowledge or an end, got {shown(event['changes'])}")
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """As `RecordedModule`. Raises InvalidInputError for unknown knowledge; nothing has changed then."""
+        """Apply as `RecordedModule`. Raises InvalidInputError for unknown knowledge and changes nothing then."""
         for change in event["changes"]:
             target = change["target"]
             if target not in self.known and (target is not None or change.get("ended")):

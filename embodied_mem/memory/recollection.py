@@ -87,11 +87,11 @@ class Recollection:
         return any(item.trust in QUOTED for item in self.items)
 
     def render(self) -> str:
-        """The texts of the items, one a line."""
+        """Return the texts of the items, one a line."""
         return "\n".join(item.text for item in self.items)
 
     def explain(self) -> str:
-        """One line for everything found: given or left out, from which module, source, episode and step, and why."""
+        """Write a line for everything found: given or left out, module, source, episode, step, and why."""
         limit = "no limit" if self.budget_tokens is None else f"limit {self.budget_tokens}"
         time = "" if self.as_of is None else f" (as of {self.as_of})"
         lines = [f"query: {self.query}{time}", f"given: {len(self.items)} items, {self.tokens} tokens ({limit})"]
@@ -101,7 +101,7 @@ class Recollection:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """The query, and the items that were `given` and `left_out`, as JSON data."""
+        """Return the query, and the items that were `given` and `left_out`, as JSON data."""
         left = [record_json(one.item) | {"reason": one.reason} for one in self.left_out]
         return {"query": self.query, "given": [record_json(item) for item in self.items], "left_out": left}
 
@@ -187,7 +187,7 @@ class ForgetReceipt(dict[str, int]):
         self.removed, self.similar = removed, similar
 
     def render(self) -> str:
-        """One line for each entry."""
+        """Write one line for each entry."""
         rows = [("removed", one) for one in self.removed] + [("looks like it", one) for one in self.similar]
         return "\n".join(f"{do} {one.id}: {one.text}" for do, one in rows) or "nothing was removed"
 
@@ -227,7 +227,7 @@ class WriteReceipt:
         return dataclasses.replace(self, stored=stored, merged=merged, ended=ended)
 
     def render(self) -> str:
-        """One line for each entry."""
+        """Write one line for each entry."""
         rows = [(do, record) for do in ("stored", "merged", "ended") for record in getattr(self, do)]
         lines = [f"{do} {record.id}: {record.text}" for do, record in rows]
         return "\n".join([*lines, *(f"refused: {text}" for text in self.refused)])
@@ -303,7 +303,7 @@ class References:
         return References(self._rows)
 
     def rows(self) -> dict[str, list[list[Any]]]:
-        """For a state."""
+        """Write it for a state."""
         return {entry: [list(row) for row in rows] for entry, rows in self._rows.items()}
 
     @classmethod

@@ -508,7 +508,7 @@ def relevance(share: float, cosine: float) -> float:
 
 
 def relevances(shares: np.ndarray, cosines: np.ndarray) -> np.ndarray:
-    """As `relevance`, of many."""
+    """Score many texts as `relevance` does one."""
     return np.asarray(_OF_WORDS * shares + (1 - _OF_WORDS) * np.clip(cosines, 0.0, 1.0))
 
 
@@ -537,7 +537,7 @@ class Asked:
         self._whole = sum(self.weights.values())
 
     def share(self, text: str) -> float:
-        """Of the weight of the query's words, what a text has; 0 for a query without words that tell anything."""
+        """Return the share of the query's weight of words that a text has; 0 for a query without telling words."""
         if not self._whole:
             return 0.0
         words = set(content_words(text))

@@ -84,7 +84,7 @@ _CHANGES = {
 
 @functools.lru_cache(4096)
 def plain(command: str) -> str:
-    """A command about classes: "take mug 2 from desk 1" -> "take mug from desk"."""
+    """Return a command about classes: "take mug 2 from desk 1" -> "take mug from desk"."""
     return _NUMBERED.sub(r"\1", " ".join(command.lower().split()))
 
 
@@ -110,7 +110,7 @@ class SemanticMemory(EntryMemory):
         place: str = "",
         outcomes: Mapping[int, bool] | None = None,
     ) -> dict[str, Any]:
-        """The event that `learn` records; nothing changes. The writer is asked here, never on replay."""
+        """Return the event that `learn` records; nothing changes. The writer is asked here, never on replay."""
         episode, number, time, _ = learning(episode, number, time, place)
         events, refused = effects(self._reader, episode, outcomes), refusals(self._reader, episode, outcomes)
         changes = [*self._found(episode, number), *self._works(events, number)]
@@ -122,7 +122,7 @@ class SemanticMemory(EntryMemory):
     def propose_action(
         self, turns: Sequence[tuple[str, str]], refused: bool, *, number: int, time: int, outcomes: Mapping[int, bool]
     ) -> dict[str, Any]:
-        """The event with what the last action of a running task teaches; no writer is asked.
+        """Return the event with what the last action of a running task teaches; no writer is asked.
 
         That is whether its command had an effect, and what made it work. The end of the task finds the same again, as
         further sources of the same lessons.
@@ -172,7 +172,7 @@ class SemanticMemory(EntryMemory):
         return {"do": "add", "key": key, "about": " ".join(data["terms"]), "data": data, "support": support}
 
     def _found(self, episode: Episode, number: int) -> list[dict[str, Any]]:
-        """Where each thing was when it was first seen."""
+        """List where each thing was first seen."""
         first: dict[str, tuple[int, str, str]] = {}
         moved: set[str] = set()
         for step, text in enumerate([episode.first_observation, *episode.answers]):
@@ -189,7 +189,7 @@ class SemanticMemory(EntryMemory):
         ]
 
     def _works(self, events: Iterable[Event], number: int) -> list[dict[str, Any]]:
-        """Which appliance does what."""
+        """List which appliance does what."""
         rows: dict[tuple[str, str], list[Support]] = {}
         for step, verb, name, place in events:
             if verb in ("clean", "heat", "cool", "use"):
@@ -267,7 +267,7 @@ class SemanticMemory(EntryMemory):
         return changes
 
     def _said_again(self, text: str) -> Entry | None:
-        """The lesson of the writer's that says the same in the same words, whatever their order and number."""
+        """Return the lesson of the writer's that says the same in the same words, whatever their order and number."""
         gist = _gist(text)
         for number in self._by_term.get(next(iter(sorted(_WORD.findall(plain(text)), key=len, reverse=True)), ""), ()):
             data = self.entries[number].data
@@ -280,7 +280,7 @@ class SemanticMemory(EntryMemory):
         return entry.data.get("origin") == episode
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """As `EntryMemory.apply_checked`."""
+        """Apply as `EntryMemory.apply_checked`."""
         self._check_keys(event["changes"])
         for change in event["changes"]:
             if "data" in change and (entry := self.get(change["key"])) is not None:
@@ -342,7 +342,7 @@ class SemanticMemory(EntryMemory):
         self._tallies.pop(entry.id, None)
 
     def rendered(self, entry: Entry) -> str:
-        """One line, with how often."""
+        """Write one line, with how often."""
         data, count = entry.data, len(entry.support)
         times = f"{count} times" if count > 1 else "once"
         if data["kind"] == "found":
@@ -386,7 +386,7 @@ class SemanticMemory(EntryMemory):
         return sorted(counts, key=lambda pair: -pair[1])
 
     def retrieve(self, query: str, k: int = 8, *, as_of: int | None = None) -> list[Record]:
-        """The `k` entries that fit best: those about a word of the query, by the share of it, then similar ones.
+        """Return the `k` entries that fit best: those about a word of the query, by the share of it, then similar ones.
 
         score = the larger of 0.3 + 0.6 * share and cosine, if above `SIMILAR`; share is the part of the entry's words
         that the query names. Ties go to what was seen more often.
@@ -416,7 +416,7 @@ class SemanticMemory(EntryMemory):
 
 
 def _fix(pairs: list[tuple[str, str]], refused: list[bool], failed: int) -> str:
-    """What had an effect last before the command that failed at this step worked; empty if it never did, or at once."""
+    """Find what had an effect before a failed command worked; empty if it never did, or at once."""
     action = pairs[failed][0]
     last = ""
     for (other, _), without_effect in zip(pairs[failed + 1 :], refused[failed + 1 :]):
@@ -455,7 +455,7 @@ def _shares(places: list[tuple[tuple[str, str], int]], most: int = 4) -> str:
 
 
 def _gist(text: str) -> frozenset[str]:
-    """The words of a lesson that mean something, in singular; numbers too."""
+    """Return the meaningful words of a lesson, in singular; numbers too."""
     words = set(re.findall(r"[a-z0-9']+", text.lower())) - _EMPTY
     return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words)
 

@@ -168,7 +168,7 @@ class MemoryModule(Protocol):
 
 
 def restoring(restore: Callable[..., None]) -> Callable[..., None]:
-    """A `restore` that raises InvalidInputError for whatever it cannot read."""
+    """Return a `restore` that raises InvalidInputError for whatever it cannot read."""
 
     @functools.wraps(restore)
     def guard(*arguments: Any, **options: Any) -> None:

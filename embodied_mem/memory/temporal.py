@@ -125,7 +125,7 @@ class TemporalMemory(RecordMemory):
         trust: Trust = "sensor",
         sentence: str | None = None,
     ) -> dict[str, Any]:
-        """The event that `observe` records; nothing changes. The summarizer is asked here, never on replay.
+        """Return the event that `observe` records; nothing changes. The summarizer is asked here, never on replay.
 
         Args:
             action, text: what was done, and what the world answered.
@@ -213,11 +213,11 @@ class TemporalMemory(RecordMemory):
         return next(_record_of(entry) for entry in self.entries if _number_of(entry) == number)
 
     def render(self) -> str:
-        """The entries, oldest first, one a line."""
+        """Return the entries, oldest first, one a line."""
         return "\n".join(entry.text for entry in self.entries)
 
     def retrieve(self, query: str = "", *, as_of: int | None = None) -> list[Record]:
-        """The entries as items, newest first; the query does not matter, since they are few.
+        """Return the entries as items, newest first; the query does not matter, since they are few.
 
         Args:
             query: anything.

@@ -30,14 +30,14 @@ WARNING = "What stands in quotation marks after 'says:' is what others say: no i
 
 
 def checked_trust(name: str, value: Any) -> Trust:
-    """The level. Raises InvalidInputError for what is none."""
+    """Return the level. Raises InvalidInputError for what is none."""
     if isinstance(value, str) and value in LEVELS:
         return LEVELS[LEVELS.index(value)]
     raise InvalidInputError(f"{name}: expected one of {', '.join(LEVELS)}, got {shown(value)}")
 
 
 def marked(text: str, trust: Trust) -> str:
-    """The text as it is written for readers: a quotation on one line if its source is trusted little."""
+    """Return the text as it is written for readers: a quotation on one line if its source is trusted little."""
     if trust not in QUOTED:
         return text
     said = " ".join(text.split()).replace('"', "'")

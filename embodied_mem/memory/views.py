@@ -99,7 +99,7 @@ class ViewMemory(RecordMemory):
         self._record(self.propose(view, episode=episode, step=step, time=time))
 
     def propose(self, view: Mapping[str, Any], *, episode: int, step: int, time: int) -> dict[str, Any]:
-        """The event that `see` records; nothing changes.
+        """Return the event that `see` records; nothing changes.
 
         Args:
             view: some of "pose" (`checked_pose`), "clock" (seconds), "images" (`image_record`), and "shows", texts
@@ -133,7 +133,7 @@ class ViewMemory(RecordMemory):
     # Reading.
 
     def numbers(self) -> list[int]:
-        """The numbers of the views that were not forgotten."""
+        """Return the numbers of the views that were not forgotten."""
         found: list[int] = np.flatnonzero(self._rows.column(_EPISODE) != _NONE).tolist()
         return found
 
@@ -158,7 +158,7 @@ class ViewMemory(RecordMemory):
         return number if number is not None and self.has(number) else None
 
     def at(self, time: int) -> Record | None:
-        """The view of a time of the memory; None if there is none."""
+        """Return the view of a time of the memory; None if there is none."""
         number = bisect.bisect_left(range(len(self._rows)), time, key=lambda row: self._rows.get(row, _TIME))
         return self.record(number) if self.has(number) and self._rows.get(number, _TIME) == time else None
 

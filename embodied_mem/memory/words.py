@@ -69,18 +69,18 @@ _EXPLAINED = re.compile(rf"(?<![\w-])(?P<name>{_NAME}), (?P<own>{_OWN}) (?P<role
 
 
 def without_appositions(text: str) -> str:
-    """The text with "my daughter Lily" for "Lily, my daughter," and "my daughter, Lily,"."""
+    """Return the text with "my daughter Lily" for "Lily, my daughter," and "my daughter, Lily,"."""
     return _INTRODUCED.sub(r"\g<own> \g<role> \g<name>", _EXPLAINED.sub(r"\g<own> \g<role> \g<name>", text))
 
 
 def called_by_name(text: str, roles: Container[str]) -> str:
-    """The text with "Lily" for "my daughter Lily", for roles of these last words."""
+    """Return the text with "Lily" for "my daughter Lily", for roles of these last words."""
     text = without_appositions(text)
     return _INTRODUCED.sub(lambda found: found["name"] if found["role"].split()[-1] in roles else found[0], text)
 
 
 def normal(text: str) -> str:
-    """The text without differences of Unicode form, case and invisible characters."""
+    """Return the text without differences of Unicode form, case and invisible characters."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text).casefold()
@@ -101,7 +101,7 @@ def spelling(name: str) -> str:
 
 
 def forms(word: str) -> set[str]:
-    """The singular and plural forms that a normal word can have, itself included; too many rather than too few."""
+    """Return a normal word's possible singulars and plurals, itself included; too many rather than too few."""
     if not word[-1:].isalpha():
         return {word}
     found: set[str] = set()
@@ -111,7 +111,7 @@ def forms(word: str) -> set[str]:
 
 
 def singular(word: str) -> str:
-    """One of what a normal word in plural names; any other word as it is."""
+    """Return the singular of a normal word in plural; any other word as it is."""
     if word in _ONE_OF or len(word) < 3 or not word.endswith("s") or word.endswith(_NO_PLURAL):
         return _ONE_OF.get(word, word)
     if (found := _IN_F.search(word)) is not None:
@@ -122,7 +122,7 @@ def singular(word: str) -> str:
 
 
 def folded(text: str) -> str:
-    """The normal text with one form of each quotation mark, apostrophe and hyphen."""
+    """Return the normal text with one form of each quotation mark, apostrophe and hyphen."""
     if text.isascii():
         return text.lower()
     return normal(text.translate(_MARKS_OF_WRITING)).translate(_MARKS_OF_WRITING)
@@ -161,7 +161,7 @@ def _spelled(word: str, last: bool) -> str:
 
 
 def _end(form: str) -> str:
-    """The last letter; before an "s" may stand an apostrophe, as in "Ann's"."""
+    """Return the last letter; before an "s" may stand an apostrophe, as in "Ann's"."""
     between = "" if len(form) == 1 else "['-]?" if form[-1] == "s" else "-?"
     return between + re.escape(form[-1])
 
@@ -183,7 +183,7 @@ def _no_letter_after(word: str) -> str:
 
 
 def looks_like(thing: str, text: str) -> bool:
-    """Whether a text may name a thing in a form that `names` does not decide: other endings, compounds, other order."""
+    """Tell whether a text may name a thing in a form unknown to `names`: endings, compounds, other order."""
     asked = _PIECE.findall(_without_marks(_ARTICLE.sub("", folded(thing))))
     written = _PIECE.findall(_without_marks(folded(text)))
     whole = "".join(asked)
@@ -289,7 +289,7 @@ def _dates(words: Sequence[str]) -> Iterator[tuple[int, int, int]]:
 
 
 def _around(words: Sequence[str], first: int, last: int, month: int, unsure: bool) -> Iterator[tuple[int, int, int]]:
-    """The dates of a month that stands from `first` to `last`: two if there is a day on both sides."""
+    """Return the dates of a month that stands from `first` to `last`: two if there is a day on both sides."""
     left, right = _near(words, first, -1), _near(words, last, 1)
     before, after = _day(left[0]), _day(words[last + 1]) if last + 1 < len(words) else 0
     if left[0] in _ORDINAL and left[1] in ("twenty", "thirty"):
@@ -304,14 +304,14 @@ def _around(words: Sequence[str], first: int, last: int, month: int, unsure: boo
 
 
 def _near(words: Sequence[str], at: int, step: int) -> tuple[str, str]:
-    """The two words before or after one, without such as "of"."""
+    """Return the two words before or after one, without such as "of"."""
     beside = words[at + 1 : at + 5] if step > 0 else words[max(at - 4, 0) : at][::-1]
     found = [word for word in beside if word not in _BETWEEN_DATES]
     return found[0] if found else "", found[1] if len(found) > 1 else ""
 
 
 def _in_digits(words: Sequence[str], at: int, word: str) -> Iterator[tuple[int, int, int]]:
-    """The dates that a number is the year of, or all of."""
+    """Find the dates that end in this year, or are this number."""
     if len(word) == 8 and _is_year(word[:4]):
         yield from _checked(int(word[:4]), int(word[4:6]), _day(word[6:]))
     if not _is_year(word):
@@ -338,7 +338,7 @@ def _is_year(word: str) -> bool:
 
 
 def _day(word: str) -> int:
-    """A day of a month, in digits or as a word; 0 for none."""
+    """Return a day of a month, in digits or as a word; 0 for none."""
     found = _DAY.match(word)
     day = int(found[1]) if found else _ORDINAL.get(word, 0)
     return day if day <= 31 else 0
@@ -383,7 +383,7 @@ IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_WORDS.split())
 
 @functools.lru_cache(maxsize=1 << 14)
 def stem(word: str) -> str:
-    """A normal word without its English ending, so that "moving", "moved" and "moves" meet."""
+    """Return a normal word without its English ending, so that "moving", "moved" and "moves" meet."""
     word = IRREGULAR.get(word, word)
     if len(word) < 4 or word in _KEPT or not word.isalpha():
         return word

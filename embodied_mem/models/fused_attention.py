@@ -32,7 +32,7 @@ def _native() -> Any:
 
 
 def pays(query: jax.Array) -> bool:
-    """Whether the kernel serves query [B, K, G, L, E]: of float32, on one CPU (no mesh in scope), not too short."""
+    """Tell whether the kernel serves query [B, K, G, L, E]: float32, one CPU (no mesh in scope), long enough."""
     if jax.default_backend() != "cpu" or not jax.sharding.get_abstract_mesh().empty or query.dtype != jnp.float32:
         return False
     length, dim = query.shape[3:]

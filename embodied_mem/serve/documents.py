@@ -38,18 +38,18 @@ class Documents:
         self._of: dict[Namespace, dict[str, Document]] = {}
 
     def get(self, namespace: Namespace, key: str) -> Document | None:
-        """A document, or None."""
+        """Return a document, or None."""
         return self._of.get(namespace, {}).get(key)
 
     def below(self, prefix: Namespace) -> Iterator[tuple[Namespace, str, Document]]:
-        """All documents whose namespace begins so."""
+        """List all documents under a prefix of namespaces."""
         for namespace, documents in self._of.items():
             if namespace[: len(prefix)] == prefix:
                 for key, document in documents.items():
                     yield namespace, key, document
 
     def namespaces(self) -> list[Namespace]:
-        """Those that were ever used and hold something, in order."""
+        """List those that were ever used and hold something, in order."""
         return sorted(namespace for namespace, documents in self._of.items() if documents)
 
     def check(self, event: Mapping[str, Any]) -> None:
@@ -78,7 +78,7 @@ class Documents:
             documents[key] = Document(value, before.created if before else time, time, index)
 
     def state(self) -> bytes:
-        """All of it as JSON."""
+        """Return all of it as JSON."""
         rows = [[list(space), key, *document] for space, found in self._of.items() for key, document in found.items()]
         return json.dumps(rows, ensure_ascii=False, sort_keys=True).encode()
 
@@ -103,7 +103,7 @@ class Documents:
 
 
 def _texts(namespace: Namespace, key: str, document: Document) -> Iterator[str]:
-    """Every text and number of a document, names of fields too."""
+    """Yield every text and number of a document, names of fields too."""
     yield from namespace
     yield key
     left: list[Any] = [document.value]

@@ -95,7 +95,7 @@ class MemoryBaseStore(BaseStore):
         self.store.snapshot()
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """The answers, as of before the writes of this batch, of which the last one to a key counts."""
+        """Return the answers, as of before the writes of this batch, of which the last one to a key counts."""
         ops = list(ops)
         with self._lock:
             puts: dict[tuple[Namespace, str], list[Any]] = {}
@@ -112,7 +112,7 @@ class MemoryBaseStore(BaseStore):
             return results
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
-        """As `batch`, in a thread."""
+        """Do `batch` in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _answer(self, op: Any) -> Any:
@@ -181,7 +181,7 @@ class MemoryBaseStore(BaseStore):
 
 
 def _checked(value: Any) -> dict[str, Any] | None:
-    """A copy of a JSON object. Raises InvalidInputError for what JSON does not hold."""
+    """Return a copy of a JSON object. Raises InvalidInputError for what JSON does not hold."""
     if value is None:
         return None
     try:
@@ -210,7 +210,7 @@ def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
 
 
 def _fits(have: Any, want: Any) -> bool:
-    """Whether a value is what a filter wants: a value, or operators such as {"$gt": 3}; objects by their fields."""
+    """Match a value against a filter: a value, or operators such as {"$gt": 3}; objects by their fields."""
     if isinstance(want, Mapping):
         if any(name.startswith("$") for name in want):
             return all(_compared(name, have, one) for name, one in want.items())

@@ -93,7 +93,7 @@ class Memories:
         self._threads = concurrent.futures.ThreadPoolExecutor(MAX_USERS, "embodied_mem.mcp")
 
     def of(self, user: str) -> LifelongMemory:
-        """The memory of a user. Raises EmbodiedMemError where it cannot be opened."""
+        """Open the memory of a user. Raises EmbodiedMemError where it cannot."""
         turn = self._turn(user)
         with turn.opening:
             if turn.memory is None:
@@ -108,7 +108,7 @@ class Memories:
             return self._turns.setdefault(user, _Turn())
 
     async def call(self, user: str, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-        """The JSON text that a tool answers and False, or what was wrong and True."""
+        """Return the JSON text that a tool answers and False, or what was wrong and True."""
         try:
             turn = self._turn(user)
         except EmbodiedMemError as error:
@@ -153,7 +153,7 @@ class Memories:
 
 
 def make_server(memories: Memories, user_of: Callable[[], str]) -> Any:
-    """An `mcp.server.Server` with the tools of `serve.tools`.
+    """Return an `mcp.server.Server` with the tools of `serve.tools`.
 
     Args:
         memories: of all users.
@@ -211,7 +211,7 @@ def serve_stdio(memories: Memories, user: str) -> None:
 
 
 def http_app(memories: Memories, users: Mapping[str, str], host: str, port: int) -> Any:
-    """A Starlette application with the server at `/mcp`; a request without a known token is refused with 401.
+    """Return a Starlette application with the server at `/mcp`; a request without a known token is refused with 401.
 
     Args:
         memories: of all users.

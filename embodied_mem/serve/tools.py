@@ -145,7 +145,7 @@ GUIDE_SCHEMAS = _schemas(_GUIDE_TOOLS)
 def call(
     memory: LifelongMemory, name: str, arguments: str | Mapping[str, Any], compiler: MemoryCompiler | None = None
 ) -> str:
-    """The answer of a tool as JSON: what it returns, or {"error": what was wrong and what to do}.
+    """Return the answer of a tool as JSON: what it returns, or {"error": what was wrong and what to do}.
 
     Args:
         memory: of one scope; it is all that a tool can reach.
@@ -162,7 +162,7 @@ def call(
 def answer(
     memory: LifelongMemory, name: str, arguments: str | Mapping[str, Any], compiler: MemoryCompiler | None = None
 ) -> dict[str, Any]:
-    """As `call`, as values. Raises EmbodiedMemError for a bad call."""
+    """Do `call` and return values. Raises EmbodiedMemError for a bad call."""
     tools = _TOOLS if compiler is None else _TOOLS | _GUIDE_TOOLS
     if name not in tools:
         raise InvalidInputError(f"tool: expected one of {', '.join(tools)}, got {shown(name)}")

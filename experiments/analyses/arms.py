@@ -114,7 +114,7 @@ class Study:
         self._started, self._trained = time.perf_counter(), 0
 
     def folder(self, arm: str, seed: int) -> pathlib.Path:
-        """Where an arm is kept."""
+        """Return the folder of an arm."""
         return self._folder / f"{arm}-{seed}"
 
     @functools.cached_property
@@ -160,7 +160,7 @@ class Study:
         return bundle
 
     def tokens(self, arm: str, seed: int) -> int:
-        """That the compiler's forward and backward passes read while this arm was trained."""
+        """Compute the tokens read by the compiler's forward and backward passes while this arm was trained."""
         stage = self.folder(arm, seed)
         return int(
             sum(line["tokens"] for name in ("compiler", "correction", "grpo") for line in read_metrics(stage / name))
@@ -177,7 +177,7 @@ class Study:
 
 
 def config_of(arm: str, seed: int, base: Config, sft_steps: int) -> Config:
-    """How an arm of a run with the configuration `base` is trained."""
+    """Return the configuration that trains an arm of a run of `base`."""
     config = dataclasses.replace(base, seed=seed)
     if arm == "grpo":
         return config
@@ -195,7 +195,7 @@ def config_of(arm: str, seed: int, base: Config, sft_steps: int) -> Config:
 
 
 def trained_on(config: Config) -> Config:
-    """A third of the compiler's steps, at the rate of the correction, with which what is trained already goes on."""
+    """Configure a third of the compiler's steps, at the correction's rate, to continue what is trained."""
     rate, steps = config.correction.sft.learning_rate, config.compiler_sft.steps // 3
     return dataclasses.replace(
         config, compiler_sft=dataclasses.replace(config.compiler_sft, steps=steps, learning_rate=rate)
@@ -220,7 +220,7 @@ def rows_of(arm: str, seed: int) -> list[Setting]:
 
 
 def summary(scores: dict[str, Score], arms: list[str], seeds: list[int]) -> dict[str, dict]:
-    """By arm: success per seed, and the paired differences of all seeds to `none`, `before` and every other arm."""
+    """Return by arm success per seed, and paired differences to `none`, `before` and every other arm."""
 
     def won(name: str) -> np.ndarray:
         """Bool[tasks, seeds of training x seeds of play]; what is not an arm is the same for all seeds of training."""

@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def found_in(episode: Episode) -> set[str]:
-    """Where things of the goal were found."""
+    """List where things of the goal were found."""
     return {clause for clause in clauses_of(episode) if " was in " in clause}
 
 

@@ -170,7 +170,7 @@ def _line(process: subprocess.Popen) -> str | None:
 
 
 def _kept(keep: pathlib.Path | None, name: str, seed: int, fault: dict, scratch: pathlib.Path) -> str:
-    """Where the input of a fault was copied to."""
+    """Return the path of the copied input of a fault."""
     source = scratch / f"case-{fault['case']}"
     if keep is None:
         return ""

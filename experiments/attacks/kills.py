@@ -313,7 +313,7 @@ def kill_files(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def kill_lock(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Several processes that want one folder, killed at random: one has it at a time, and nobody's events are lost."""
+    """Kill processes that want one folder at random: one has it at a time, and nobody's events are lost."""
     page, count = Page(), 3
 
     def write(mine: int) -> None:

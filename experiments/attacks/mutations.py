@@ -32,7 +32,7 @@ BUILD = ROOT / "build" / "attacks"
 
 
 def build() -> pathlib.Path:
-    """The program `mutate`, built with AddressSanitizer and UBSan where it is not there or older than its sources."""
+    """Build the program `mutate` with AddressSanitizer and UBSan unless it is newer than its sources."""
     target = BUILD / "mutate"
     options = ["-DEMBODIED_MEM_BINDINGS=OFF", "-DEMBODIED_MEM_ATTACKS=ON", "-DEMBODIED_MEM_SANITIZE=ON"]
     for command in (

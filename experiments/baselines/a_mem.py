@@ -72,7 +72,7 @@ class AMem(SearchingMethod):
         self.evolutions = 0
 
     def observe(self, episode: Episode) -> None:
-        """Two calls; the second where there are neighbours."""
+        """Make two calls; the second where there are neighbours."""
         message, goal = transcript(episode), plain_goal(episode.goal)
         words = list(dict.fromkeys(content_words(goal)))
         about = self.ask(
@@ -115,7 +115,7 @@ class AMem(SearchingMethod):
         return {"links": [str(n) for n in same], "tags": note.tags, "neighbours": changed}
 
     def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
-        """The ten nearest notes, each followed by those that it links to. One call."""
+        """Return the ten nearest notes, each followed by those that it links to. One call."""
         asked = self.question(task, observation, newest)
         words = self.ask(self.KEYWORDS, {"task": asked}, schema_of(keywords=TEXTS), lambda: {"keywords": [asked]})
         found = self.near(" ".join(words["keywords"]), self.TOP_K)

@@ -87,7 +87,7 @@ class Cradle(CommandGenerator):
         return DEFAULT.goal_object(self._goal)
 
     def part(self) -> str:
-        """The part of the task that is at hand."""
+        """Return the part of the task that is at hand."""
         return f"find {self._thing} in a room with {self._room}" + f" of home {self._home}" * bool(self._home)
 
     def _told(self) -> str:
@@ -111,7 +111,7 @@ class Cradle(CommandGenerator):
         return answer
 
     def _curate(self, answer: str) -> None:
-        """Where the thing was first found in a task becomes a skill."""
+        """Make a skill of where the thing was first found."""
         place = DEFAULT.read(answer).looked_into
         if self._curated or not place or f"{self._thing} in {place}" != self._gathered(answer):
             return

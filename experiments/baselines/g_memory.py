@@ -53,7 +53,7 @@ class GMemory(SearchingMethod):
         self._recent: list[Episode] = []
 
     def observe(self, episode: Episode) -> None:
-        """One call; another at every fifth episode, and one per cluster of insights at every twentieth."""
+        """Make one call; another at every fifth episode, one per cluster of insights at every twentieth."""
         asked = self.question(episode.goal, episode.first_observation)
         for number in self._best_insights(asked):
             self.credit[number] += self.WON if episode.won else self.LOST
@@ -111,7 +111,7 @@ class GMemory(SearchingMethod):
         return list(answer["insights"])
 
     def _best_insights(self, asked: str) -> list[int]:
-        """Those with the most credit; of equal ones those that are nearer to the task."""
+        """Return those with the most credit; of equal ones the nearer to the task."""
         near = [n for n, _ in self.insights.index.search(asked, len(self.credit))]
         return sorted(near, key=lambda n: -self.credit[n])[: self.INSIGHTS]
 
@@ -140,13 +140,13 @@ class GMemory(SearchingMethod):
 
 
 def without_refused(episode: Episode) -> str:
-    """The transcript without the steps that had no effect."""
+    """Return the transcript without the steps that had no effect."""
     lines = [f"> {s.action}\n{a}" for s, a in zip(episode.steps, episode.answers) if not DEFAULT.read(a).refused]
     return "\n".join([f"task: {plain_goal(episode.goal)}", *lines])
 
 
 def _general(episode: Episode) -> list[str]:
-    """By rule: what happened, without numbers of places."""
+    """Write by rule what happened, without numbers of places."""
     return [clause.rstrip("0123456789 ") for clause in clauses_of(episode)]
 
 

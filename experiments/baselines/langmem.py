@@ -34,7 +34,7 @@ class LangMem(SearchingMethod):
     RECORDS = schema_of(records=schema_list(id=TEXT, kind={"enum": ["semantic", "episodic"]}, content=TEXT))
 
     def observe(self, episode: Episode) -> None:
-        """One call."""
+        """Make one call."""
         message = transcript(episode)
         near = {str(number): text for number, text in self.near(message, self.TOP_K).items()}
         existing = [{"id": number, "content": text} for number, text in near.items()]
@@ -47,7 +47,7 @@ class LangMem(SearchingMethod):
                 self.entries.add(one["content"])
 
     def _by_rule(self, episode: Episode) -> list[dict[str, str]]:
-        """The facts that no record has, and the episode."""
+        """Return the facts that no record has, and the episode."""
         kept = set(self.entries.texts.values())
         new = [{"id": "", "kind": "semantic", "content": fact} for fact in facts_of(episode) if fact not in kept]
         told = f"{plain_goal(episode.goal)}; {'; '.join(clauses_of(episode))}"

@@ -49,7 +49,7 @@ class Mem0One(SearchingMethod):
     DECISIONS = schema_of(memory=schema_list(id=TEXT, text=TEXT, event={"enum": ["ADD", "UPDATE", "DELETE", "NONE"]}))
 
     def observe(self, episode: Episode) -> None:
-        """Two calls; none of the second where there is no fact."""
+        """Make two calls; one where there is no fact."""
         facts = self.ask(
             self.FACTS, {"episode": transcript(episode)}, schema_of(facts=TEXTS), lambda: {"facts": facts_of(episode)}
         )["facts"]
@@ -72,7 +72,7 @@ class Mem0One(SearchingMethod):
 
 
 def _decided(old: list[dict[str, str]], facts: list[str]) -> list[dict[str, str]]:
-    """By rule: what is known changes nothing; what says another place of the same thing in that room replaces it."""
+    """Decide by rule: what is known changes nothing; another place of the same thing in that room replaces it."""
     known = {one["text"]: one["id"] for one in old}
     about = {_topic(one["text"]): one["id"] for one in old}
     decided = []
@@ -85,7 +85,7 @@ def _decided(old: list[dict[str, str]], facts: list[str]) -> list[dict[str, str]
 
 
 def _topic(text: str) -> tuple[str, str]:
-    """(what it tells of which thing, room), without the place."""
+    """Return (what it tells of which thing, room), without the place."""
     return _PLACE.sub(r"\1", untagged(text)), room_of(text)
 
 
@@ -104,7 +104,7 @@ class Mem0Two(SearchingMethod):
         self._last: deque[str] = deque(maxlen=self.LAST_MESSAGES)
 
     def observe(self, episode: Episode) -> None:
-        """One call."""
+        """Make one call."""
         message = transcript(episode)
         near = [*self.near(message, self.NEIGHBOURS).values()]
         existing = [{"id": str(i), "text": text} for i, text in enumerate(near)]

@@ -48,7 +48,7 @@ class Woven(NamedTuple):
 
 
 def place_prompt(goal: str, room: str, turns: Sequence[tuple[str, str]], shown: Shown, num_soft: int = NUM_SOFT) -> str:
-    """The executor's prompt with places for soft tokens and no other memory."""
+    """Write the executor's prompt with places for soft tokens alone."""
     return executor_text(goal, room, turns, shown, num_soft=num_soft)
 
 
@@ -82,7 +82,7 @@ class MemGen:
         ]
 
     def prefixes(self, steps: Sequence[tuple[str, str, Sequence[tuple[str, str]]]]) -> list[list[int]]:
-        """The tokens before the places of steps (goal, room, turns)."""
+        """Return the tokens before the places of steps (goal, room, turns)."""
         encoded = self._executor.read([place_prompt(*step, self._shown) for step in steps])
         return [ids[: ids.index(self._soft_id)] for ids in encoded]
 

@@ -156,7 +156,7 @@ def shaped_rewards(rewards: np.ndarray, invoked: Sequence[np.ndarray], penalty: 
 
 
 def decisions_of(trajectories: Sequence[Trajectory], memgen: MemGen, settings: MemGenConfig) -> list[Decision]:
-    """All decisions of a batch of episodes; groups stand together."""
+    """Return all decisions of a batch of episodes; groups stand together."""
     invoked = [np.array([d.soft is not None for d in one.delivered[1:]], float) for one in trajectories]
     rewards = shaped_rewards(np.array([float(one.won) for one in trajectories]), invoked, settings.penalty)
     groups = rewards.reshape(-1, settings.group_size)

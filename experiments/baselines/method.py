@@ -36,7 +36,7 @@ class SearchingMethod(MemoryMethod):
         self.entries = Entries()
 
     def near(self, text: str, k: int) -> dict[int, str]:
-        """The `k` entries that fit a text best, by id."""
+        """Return the `k` entries that fit a text best, by id."""
         return {number: self.entries.texts[number] for number, _ in self.entries.index.search(text, k)}
 
     def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
@@ -61,7 +61,7 @@ class Entries:
         self._next = 0
 
     def add(self, text: str, searched_by: str = "") -> int:
-        """The new entry's id."""
+        """Return the new entry's id."""
         number, self._next = self._next, self._next + 1
         self.put(number, text, searched_by)
         return number
@@ -78,7 +78,7 @@ class Entries:
 
 
 def schema_of(**properties: Json) -> Json:
-    """An object with all of these."""
+    """Return an object with all of these."""
     return {
         "type": "object",
         "properties": properties,
@@ -88,12 +88,12 @@ def schema_of(**properties: Json) -> Json:
 
 
 def schema_list(**properties: Json) -> Json:
-    """A list of such objects."""
+    """Return a list of such objects."""
     return {"type": "array", "items": schema_of(**properties)}
 
 
 def transcript(episode: Episode) -> str:
-    """An episode as a model reads it."""
+    """Return an episode as a model reads it."""
     lines = [f"task: {plain_goal(episode.goal)}", " ".join(episode.first_observation.split())]
     lines += [f"> {step.action}\n{' '.join(a.split())}" for step, a in zip(episode.steps, episode.answers)]
     return "\n".join([*lines, "The task was done." if episode.won else "The task was not done."])
@@ -106,7 +106,7 @@ def facts_of(episode: Episode) -> list[str]:
 
 
 def clauses_of(episode: Episode) -> list[str]:
-    """The facts without room and numbers of objects, in the order in which they came about, each once."""
+    """Return the facts without room and numbers of objects, in the order in which they came about, each once."""
     clauses = []
     for _, kind, name, place in relevant_events(episode):
         what = name if kind == "use" else name.rstrip("0123456789 ")
@@ -115,17 +115,17 @@ def clauses_of(episode: Episode) -> list[str]:
 
 
 def tagged(fact: str, room: str) -> str:
-    """A fact with its room."""
+    """Return a fact with its room."""
     return f"{fact} (room: {room})" if room else fact
 
 
 def untagged(text: str) -> str:
-    """A text without its room."""
+    """Return a text without its room."""
     return text.partition(" (room: ")[0] if text.endswith(")") else text
 
 
 def room_of(text: str) -> str:
-    """The room that stands behind a fact; empty if there is none."""
+    """Return the room that follows a fact; empty if none does."""
     return text.partition(" (room: ")[2].removesuffix(")") if text.endswith(")") else ""
 
 

@@ -31,7 +31,7 @@ class Player(Protocol):
         ...
 
     def act(self, observation: str) -> str:
-        """The next command; `observation` answers the last one."""
+        """Return the next command; `observation` answers the last one."""
         ...
 
     def observe(self, command: str, observation: str) -> None:
@@ -59,5 +59,5 @@ def looked_for(goal: str, answers: Iterable[str]) -> Looked:
 
 
 def things_at(answer: str, place: str) -> tuple[str, ...]:
-    """All that an answer shows in or on a place."""
+    """List all that an answer shows in or on a place."""
     return next((names for where, names in DEFAULT.read(answer).complete if where == place), ())

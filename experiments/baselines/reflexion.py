@@ -75,7 +75,7 @@ class Reflexion(Agent):
                 self._player.reset(goal, observation, order_after(learned, self._player.order))
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str | None:
-        """As `Agent.act`; None where the same command was answered the same twice."""
+        """Act as `Agent.act`; None where one command got one answer twice."""
         if self._command:
             self._lines.append(f"> {self._command}\n{observation}")
             self._answers.append(observation)
@@ -119,7 +119,7 @@ _EMPTY = re.compile(r"There was no \w+ in (.*)\. Next time I look elsewhere firs
 
 
 def reflection(looked: Looked) -> str:
-    """By rule: what a failed trial teaches about where to look."""
+    """Derive by rule what a failed trial teaches about where to look."""
     if looked.found:
         return f"{looked.thing} was in {looked.found[0]}. Next time I go there first."
     if looked.empty:
@@ -128,7 +128,7 @@ def reflection(looked: Looked) -> str:
 
 
 def order_after(reflections: Sequence[str], order: Sequence[str]) -> list[str]:
-    """Where to look, given what reflections of rules say and where one would look without them."""
+    """Choose where to look, from the reflections of rules and from where one would look without."""
     found = [said[1] for text in reflections if (said := _FOUND.fullmatch(text))]
     empty = {place for text in reflections if (said := _EMPTY.fullmatch(text)) for place in said[1].split(", ")}
     return list(dict.fromkeys([*found, *(p for p in order if p not in empty), *order]))

@@ -77,7 +77,7 @@ class Voyager(CommandGenerator):
         return sorted(range(len(goals)), key=lambda number: (len(plain_goal(goals[number]).split()), number))
 
     def candidates(self, goal: str, room: str, home: str = "") -> list[Skill]:
-        """Of the nearest skills those for the same goal whose places this room has, nearest first."""
+        """Filter the nearest skills to the same goal and this room's places, nearest first."""
         near = [self.skills[number] for number, _ in self._index.index.search(_described(goal, room, home), NEAREST)]
         has = rooms_places(room)
         return [one for one in near if one.goal == plain_goal(goal) and one.places <= has]
@@ -114,7 +114,7 @@ class Voyager(CommandGenerator):
         return answer
 
     def end(self, won: bool, observation: str) -> None:
-        """A task that was solved becomes a skill, unless the library has it."""
+        """Make a skill of a solved task, unless the library has it."""
         if not won:
             return
         episode = Episode("", self._goal, tuple(self._steps), True, observation)
@@ -129,13 +129,13 @@ def _described(goal: str, room: str, home: str) -> str:
 
 
 def rooms_places(room: str) -> set[str]:
-    """The places that `compact_room` tells of: of each kind, all numbers up to the one that it names."""
+    """Return the places that `compact_room` tells of: of each kind, all numbers up to the one that it names."""
     kinds = (item.rpartition(" ") for item in room.split("; ") if item)
     return {f"{kind} {n}" for kind, _, count in kinds if count.isdecimal() for n in range(1, int(count) + 1)}
 
 
 def opening(command: str, last: str) -> list[str]:
-    """What has to be done before a command, if the place where the agent stands is closed and it puts something there:
+    """Find what must precede a command, if the place where the agent stands is closed and it puts something there:
     whoever learned the skill had opened it earlier."""
     shut = [place for place, relation, state in DEFAULT.read(last).facts if (relation, state) == ("is", "closed")]
     puts = command.startswith(("move ", "put "))
@@ -143,7 +143,7 @@ def opening(command: str, last: str) -> list[str]:
 
 
 def fitted(step: str, last: str, names: dict[str, str]) -> str | None:
-    """A step of a macro with the names of this room's things; None where it is done already, "" where it cannot be.
+    """Fill a macro's step with this room's names; None where it is done already, "" where it cannot be.
 
     Args:
         step: as it was given when the skill was learned.

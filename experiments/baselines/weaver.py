@@ -97,12 +97,12 @@ def woven(
 
 
 def weaver_only(path: tuple[Any, ...], value: Any) -> bool:
-    """The filter of what is trained of the weaver."""
+    """Return the filter of what is trained of the weaver."""
     return path[0] in ("queries", "projection") or (path[0] == "weaver" and isinstance(value, LoraParam))
 
 
 def trigger_only(path: tuple[Any, ...], value: Any) -> bool:
-    """The filter of what is trained of the trigger."""
+    """Return the filter of what is trained of the trigger."""
     return path[0] in ("head", "bias") or (path[0] == "trigger" and isinstance(value, LoraParam))
 
 
@@ -120,7 +120,7 @@ def save_weaving(path: str | os.PathLike[str], model: Weaving) -> None:
 
 
 def load_weaving(path: str | os.PathLike[str], executor: Decoder) -> Weaving:
-    """The model that `save_weaving` wrote, on the executor that it was trained with.
+    """Return the model that `save_weaving` wrote, on the executor that it was trained with.
 
     Raises:
         CheckpointError: the file is damaged, or of an executor of another shape.

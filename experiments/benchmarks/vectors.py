@@ -112,7 +112,7 @@ def hnswlib(rows: np.ndarray, threads: int) -> list[Index]:
 
 
 def usearch(rows: np.ndarray, threads: int) -> list[Index]:
-    """Its HNSW with vectors kept in 32 and in 16 bits (bf16, its default)."""
+    """Measure its HNSW with vectors in 32 and 16 bits (bf16, its default)."""
     from usearch.index import Index as Library
 
     indexes = []

@@ -68,7 +68,7 @@ class DialoguesBenchmark:
     def evaluate(
         self, config: DialoguesConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
-        """As `Benchmark.evaluate`. Raises DataNotFoundError without data."""
+        """Evaluate as `Benchmark.evaluate`. Raises DataNotFoundError without data."""
         path = pathlib.Path(config.data) if config.data else installed(self._world)
         if path is None:
             raise DataNotFoundError(
@@ -96,7 +96,7 @@ class DialoguesBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """As `Benchmark.table`: all questions, then each kind; then differences to BM25."""
+        """Write `Benchmark.table`: all questions, each kind, differences to BM25."""
         episodes, differences = _rows(report), against(report)
         kinds, names = sorted({kind for _, kind in episodes}), dict.fromkeys(name for name, _ in episodes)
         measures = next((list(rows[0].more) for rows in episodes.values()), [])
@@ -121,7 +121,7 @@ class DialoguesBenchmark:
         return "\n\n".join(tables)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """As `Benchmark.line`: `recall` and `ndcg` by contender; None for one that is absent."""
+        """Write `Benchmark.line`: `recall` and `ndcg` by contender; None for an absent one."""
         all_of = {name: rows for (name, kind), rows in _rows(report).items() if not kind}
         absent = dict.fromkeys(CONTENDERS)
         recall = {name: {str(k): _mean(rows, f"recall_{k}") for k in DEPTHS} for name, rows in all_of.items()}
@@ -136,7 +136,7 @@ class DialoguesBenchmark:
 
 
 def recall_at(found: Sequence[str], wanted: Collection[str], k: int) -> float:
-    """The share of the wanted among the first `k` found."""
+    """Return the share of the wanted among the first `k` found."""
     return len(set(found[:k]).intersection(wanted)) / len(wanted)
 
 
@@ -147,7 +147,7 @@ def ndcg_at(found: Sequence[str], wanted: Collection[str], k: int) -> float:
 
 
 def _scored(name: str, dialogues: Sequence[Dialogue]) -> tuple[list[EpisodeResult], dict[str, float]]:
-    """One row for each question, and what telling and asking cost."""
+    """Return one row per question, and the cost of telling and asking."""
     rows, tell_s, ask_s, num_bytes, kept = [], 0.0, 0.0, 0, 0
     for dialogue in dialogues:
         contender = CONTENDERS[name]()

@@ -92,13 +92,13 @@ class _Work:
         return -(-rows // (self.shape.data * self.shape.fsdp))
 
     def _sent_s(self, rows: int) -> float:
-        """For one token of each row: two sums per layer over the devices of a copy."""
+        """Count it for one token of each row: two sums a layer over the devices of a copy."""
         tensor, size = self.shape.tensor, jnp.dtype(self.model.config.dtype).itemsize
         activations = self._rows(rows) * self.model.config.width * size
         return 4 * (tensor - 1) / tensor * self.model.config.num_layers * activations / self.chip.links
 
     def _gathered_s(self) -> float:
-        """For all weights once."""
+        """Count it for all weights once."""
         copy = MeshShape(self.shape.data * self.shape.fsdp, 1, self.shape.tensor)
         whole = weight_bytes(self.model, abstract_mesh(copy))
         return (self.shape.fsdp - 1) / self.shape.fsdp * whole / self.chip.links

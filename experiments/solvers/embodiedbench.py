@@ -212,7 +212,7 @@ class PlannerBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """As `Benchmark.table`; the cost of a step is that of deciding alone."""
+        """Write `Benchmark.table`; the cost of a step is that of deciding alone."""
         if "revisited_home" in report:
             return revisited_table(report["revisited_home"])
         if "repeated_trials" in report:
@@ -513,7 +513,7 @@ def source_of(world: str) -> TaskSource:
 
 
 def bank_of(world: str, num_tasks: int = 0) -> MemoryBank:
-    """The memory bank of the rule teacher's successes on the first `num_tasks` training tasks of a world; 0: all."""
+    """Build the bank of the rule teacher's successes on a world's first `num_tasks` training tasks; 0: all."""
     from embodied_mem.training import tasks
     from embodied_mem.training.tasks import TEACHER_STEPS
 

@@ -120,7 +120,7 @@ class ErrandTasks:
     order: ClassVar[SearchOrder]
 
     def __init__(self, world: WorldConfig, seed: int):
-        """As a card's `tasks` are made."""
+        """Make tasks as a card's `tasks`."""
 
     def follower(self) -> Follower:
         return Follower()

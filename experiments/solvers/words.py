@@ -36,7 +36,7 @@ class Mention:
 
 
 def lexicon_of(package: str) -> dict[str, str]:
-    """The tables in the file `lexicon.txt` of a package, each under a line `[title]`; lines with # in front are left
+    """Read the tables in a package's file `lexicon.txt`, each under a line `[title]`; lines with # in front are left
     out."""
     tables: dict[str, str] = {}
     title = ""

@@ -288,7 +288,7 @@ class PlannerCriticAgent(Agent):
     # Decision.
 
     def _decide(self) -> str | None:
-        """The next step of the plan if the critic lets it pass, else the first step of a new plan, uncriticised."""
+        """Return the plan's next step if the critic passes it, else a new plan's first, uncriticised."""
         situation, objection = None, ""
         self.found = None
         if self._steps and self.config.critic:

@@ -141,7 +141,7 @@ class Beliefs:
     refused: Refused = dataclasses.field(default_factory=Counter)
 
     def is_here(self, place: str) -> bool:
-        """Whether the agent can reach into a place from where it stands."""
+        """Tell whether the agent can reach into a place from here."""
         return self.at == place
 
     def times_refused(self, command: str) -> int:
@@ -178,7 +178,7 @@ class Beliefs:
         return "\n".join(lines)
 
     def note(self, reading: Reading, kinds: Collection[str] | None = None) -> None:
-        """One answer of the world, put into the beliefs; with `kinds`, only things of these in their places."""
+        """Put one answer of the world into the beliefs; with `kinds`, only things of these in their places."""
         for container, contents in reading.complete:
             if container == AGENT:
                 self.held = ""

@@ -100,7 +100,7 @@ class Critic(Protocol):
     needs_retrieval: bool
 
     def review(self, step: PlanStep, situation: Situation) -> str:
-        """Why the step should not be done now; empty if it should."""
+        """Say why the step should wait; empty if it should not."""
         ...
 
 

@@ -46,7 +46,7 @@ class RuleCritic(Generic[B]):
         return next(filter(None, (self.objection(need, now) for need in step.needs)), "")
 
     def objection(self, need: tuple[str, ...], now: B) -> str:
-        """Why a need does not hold; empty if it does.
+        """Say why a need does not hold; empty if it does.
 
         Raises:
             InvalidInputError: no such need is known.

@@ -171,7 +171,7 @@ class Runner:
         return Executed(command, outcome, tries, done.stopped)
 
     def _look(self) -> tuple[Outcome, int]:
-        """(what is perceived, calls): asked again while nothing is."""
+        """Perceive, asking again while nothing is; return (what is perceived, calls)."""
         for count in range(1, self.limits.max_retries + 1):
             view = self._call(self.robot.observe, "observe").outcome
             if view.message or view.images:

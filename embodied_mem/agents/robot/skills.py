@@ -86,7 +86,7 @@ class Skill:
         return self._wording.format(**arguments)
 
     def read(self, command: str) -> dict[str, str] | None:
-        """The arguments of a command; None if it asks for something else."""
+        """Return a command's arguments; None if it asks for something else."""
         found = self._pattern.fullmatch(command)
         return None if found is None else found.groupdict()
 

@@ -37,7 +37,7 @@ def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int)
 
 
 def spread(files: Sequence[Path]) -> list[Path]:
-    """The game files of every kind of task in turn, those of a kind in their order; so the first of them are of all
+    """Return the game files of every kind of task in turn, in order within a kind; so the first are of all
     kinds, where a split is sorted by kind."""
     kinds: dict[str, list[Path]] = {}
     for file in files:

@@ -143,7 +143,7 @@ def sentences(observation: str) -> str:
 
 
 def _sentence(item: Item) -> str:
-    """What an item says of what is in or on it; slices, which have no numbers, get one that tells where they lie."""
+    """List what an item says is in or on it; slices, which have no numbers, get one that tells where they lie."""
     first = 10 * (zlib.crc32(item.name.encode()) % 10_000)
     slices = {number: f"_{first + number}" for number, thing in enumerate(item.things) if thing.endswith("Sliced")}
     inside = ", ".join(f"a {thing}{slices.get(number, '')}" for number, thing in enumerate(item.things)) or "nothing"
@@ -160,7 +160,7 @@ class EbAlfredRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> AlfredWorking:
-        """As `WorldRules.begin`; `commands` name the home and the instances of each kind."""
+        """Begin as `WorldRules.begin`; `commands` name the home and each kind's instances."""
         text = sentences(observation)
         home = home_told(observation) or home_of(commands)
         known = memory.spatial is not None and bool(memory.spatial.kinds(home))
@@ -452,7 +452,7 @@ class _Imagined:
         return [t for t in self.scene.things if class_of(t) == self.reading.thing]
 
     def _instance(self) -> str:
-        """Which thing of the kind to fetch: one in view, then one not known to be behind a door; "" if none is left."""
+        """Choose a thing of the kind: one in view, then one not known to be behind a door; "" if none is left."""
         scene, reading = self.scene, self.reading
         delivered = self._delivered()
         if reading.sliced:
@@ -463,7 +463,7 @@ class _Imagined:
         return min(left, key=self._hidden, default="")
 
     def _hidden(self, name: str) -> tuple[bool, bool, bool]:
-        """How hard a thing is to get at: in view, seen where it is not behind a door, not known to be behind one."""
+        """Rank how hard a thing is to reach: in view, seen without a door before it, not known to be behind one."""
         scene, place = self.scene, self.scene.things.get(name, "")
         return name not in scene.view, not place or place in scene.closed, place in scene.closed
 
@@ -525,7 +525,7 @@ class _Imagined:
         return steps
 
     def _whence(self, name: str) -> str:
-        """What to find to stand before a thing: a slice has no name of its own, but the place where it lies has."""
+        """Return what to find to stand before a thing: of a slice, which has no name, the place where it lies."""
         scene = self.scene
         if class_of(name) != self.reading.thing or not self.reading.sliced:
             return name

@@ -43,7 +43,7 @@ def spoken(name: str) -> str:
 
 
 def goal_sentence(goal: Goal | None, kinds: Sequence[str]) -> str:
-    """A task sentence of ALFWorld for what an instruction asks for, in a room with these kinds of places and lamps."""
+    """Write an instruction as ALFWorld's task sentence, in a room with these kinds of places and lamps."""
     if goal is None:
         return render_goal(task_of("pick_and_place_simple", "thing", "countertop"))
     thing = goal.objects[0].lower()
@@ -149,7 +149,7 @@ class _Row(AdapterRow):
         return [f"{verb} {held} with {self._at}" for verb, tool in _TOOLS.items() if tool == name]
 
     def _spoken(self, name: str) -> str:
-        """The name of a thing in ALFWorld's wording; a slice has the name of the whole where the goal wants slices."""
+        """Name a thing in ALFWorld's wording; a slice has the name of the whole where the goal wants slices."""
         kind, _, number = name.partition("_")
         return spoken(f"{self._cut}_{number}" if self._cut and kind == f"{self._cut}Sliced" else name)
 
@@ -167,7 +167,7 @@ class _Row(AdapterRow):
     # Views.
 
     def _names(self) -> list[str]:
-        """What lies in or on the place where the agent stands, and what is in view beside it: lamps, things on the
+        """List what lies in or on the place where the agent stands, and what is in view beside it: lamps, things on the
         floor, and things in holders, which are no places."""
         if self._state() == "closed":
             return []
@@ -210,6 +210,6 @@ class EbAlfredTasks(ErrandTasks):
         return training_sides()
 
     def task_key(self, task_id: str) -> str:
-        """As `TaskSource.task_key`: the trial, which has several instructions."""
+        """Return the trial, which has several instructions, as `TaskSource.task_key`."""
         found = _TRIAL.search(task_id)
         return found[0] if found else task_id

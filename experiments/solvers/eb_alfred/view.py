@@ -76,7 +76,7 @@ class HiddenThings:
         self._things: list[frozenset[str]] = [frozenset()] * envs.num_envs
 
     def reset(self, *, options: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-        """As `NativeVectorEnv.reset`; the rows that begin have seen nothing."""
+        """Reset as `NativeVectorEnv.reset`; the rows that begin have seen nothing."""
         observations, info = self._envs.reset(options=options)
         texts = list(observations)
         for i in range(self.num_envs):

@@ -133,7 +133,7 @@ class EbHabitatRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> HabitatWorking:
-        """As `WorldRules.begin`; an apartment is known by its name or how its places stand, if told."""
+        """Begin as `WorldRules.begin`; an apartment is known by its name or layout, if told."""
         text, layout = sentences(observation, ()), Layout.of(observation)
         facts = [
             (ALIASES.get(one, one), relation, ALIASES.get(other, other))
@@ -367,7 +367,7 @@ class _Imagined:
         return [*places].count(errand.place) >= errand.count
 
     def _elsewhere(self, errand: Errand) -> str:
-        """Where to leave what is only to be taken away."""
+        """Choose where to leave what is only to be taken away."""
         barred = {errand.source, *errand.avoid}
         return next(place for place in ("sofa", "brown table", "black table", "TV stand") if place not in barred)
 

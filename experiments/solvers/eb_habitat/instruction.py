@@ -197,7 +197,7 @@ def _goal(text: str, layout: Layout) -> Goal:
 
 
 def _without_background(text: str) -> str:
-    """The sentences that ask for something, if they name a thing; what is told of other things is not asked for."""
+    """Return the sentences that ask for something, if they name a thing; what is told of others is not asked for."""
     sentences = re.split(r"(?<=[.;!?])\s+", text)
     if len(sentences) == 1:
         return text
@@ -247,7 +247,7 @@ def _moves(told: _Named, kinds: list[Mention], places: list[Mention]) -> tuple[M
         return bool(SOURCE.search(" ".join(words[max(0, place.start - 5) : place.start]) + " ")) or lies_there(place)
 
     def lies_there(place: Mention) -> bool:
-        """ "the cup on the sofa to the sink": not where it is to go."""
+        """Cut off where a thing is to go: "the cup on the sofa to the sink"."""
         thing = next((kind for kind in reversed(kinds) if kind.end <= place.start), None)
         if thing is None or not _LIES.issuperset(words[thing.end : place.start]):
             return False

@@ -101,7 +101,7 @@ class Layout:
 
     @classmethod
     def of(cls, text: str) -> Layout:
-        """The layout that a text tells; an empty one if it tells none. A drawer stands as the counter above it does."""
+        """Read the layout that a text tells; empty if it tells none. A drawer stands as the counter above it does."""
         facts: dict[Fact, None] = {}
         gaps_m: dict[tuple[str, str], float] = {}
         for line in text.split("\n"):
@@ -129,7 +129,7 @@ class Layout:
     def cost(
         self, relation: str, place: str, anchors: Sequence[str], *, of_it: bool = False, no: bool = False
     ) -> float:
-        """How badly a place fits, in metres: the farther, the worse; far worse if the relation is not told at all.
+        """Score how badly a place fits, in metres: the farther, the worse; far worse if the relation is not told.
 
         Args:
             relation: a key of `RELATIONS`, "near", "far", "between", "above", "aside" (as "near"), or
@@ -288,7 +288,7 @@ class _Sentence:
     def phrase(
         self, noun: Mention, before: tuple[str, ...] = (), reference: Mention | None = None
     ) -> tuple[Mention, bool]:
-        """The noun with all that is told about it, and whether something is; `before`: relations in front of it."""
+        """Return the noun with all that is told about it, and if anything is; `before`: relations in front of it."""
         constraints: list[_Constraint] = []
         end = noun.end
         while True:
@@ -374,7 +374,7 @@ class _Sentence:
         return [_Constraint(relation, anchors, of_it, no) for relation in sorted(relations)]
 
     def _anchors(self, noun: Mention, run: _Run) -> tuple[tuple[str, ...], int]:
-        """What a place is described by: one place, or both of "between the sink and the sofa"; and where that ends."""
+        """Read a place's landmarks: one, or both of "between the sink and the sofa"; and where that ends."""
         two = {"between", "beyond"} & set(run.relations) or "both" in run.words
         anchors, end = self._anchor(noun)
         while two:
@@ -489,7 +489,7 @@ def _described_at(told: _Sentence, i: int, found: list[Mention], moving: bool) -
 
 
 def _fronted(told: _Sentence, i: int, anchor: Mention) -> Mention | None:
-    """ "To the left of the sink there is a counter": a description that stands before its noun."""
+    """Read a description before its noun: "To the left of the sink there is a counter"."""
     end = start = told.phrase(Mention(i, i, _ANY))[0].end
     while told._word(end) in _IS_A and end not in told.nouns:
         end += 1

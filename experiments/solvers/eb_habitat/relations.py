@@ -123,7 +123,7 @@ class Geometry:
             self.boxes[name] = _Box(lows[name], highs[name], front)
 
     def gap_m(self, one: str, other: str) -> float:
-        """From edge to edge."""
+        """Measure from edge to edge."""
         a, b = self.boxes[one], self.boxes[other]
         return math.hypot(*(max(a.low[i] - b.high[i], b.low[i] - a.high[i], 0.0) for i in (0, 1)))
 

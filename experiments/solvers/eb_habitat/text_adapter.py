@@ -37,7 +37,7 @@ _HELD = re.compile(r"^You are holding an? (.+)\.\Z", re.MULTILINE)
 
 
 def goal_sentence(goal: words.Goal) -> str:
-    """A task sentence for what an instruction asks for; of two branches the first, since ALFWorld has no conditions."""
+    """Write an instruction as a task sentence; of two branches the first, since ALFWorld has no conditions."""
     goal = goal.branches[0]
     if goal.go:
         return render_errands(Errands(visit=f"go to {SPOKEN[goal.go]}"))

@@ -275,7 +275,7 @@ class Evaluation:
         }
 
     def main_table(self) -> dict[str, Any]:
-        """The four stages, each by type and subtype of knowledge, and beside published scores of the same episodes."""
+        """Play the four stages, each by type and subtype of knowledge, beside published scores of the same episodes."""
         result: dict[str, Any] = {}
         published = protocol.published_scores(self.root)
         for stage, runs in self.stages().items():
@@ -388,7 +388,7 @@ class Evaluation:
         return result
 
     def captions(self) -> dict[str, Any]:
-        """The single tasks that ask for an object, with its captions reworded in memory or in the present; controls."""
+        """Play the single tasks that ask for an object, its captions reworded in memory or in the present; controls."""
         rows, seed = load_captions(self.root), self.options.seed
         asked = [r for r in self.records["single"] if r["metadata"]["episode_type"] != "user_pattern"]
         result = {

@@ -117,7 +117,7 @@ class Move:
 
 
 def fit(thing: Thing, other: Thing) -> float:
-    """How well a phrase fits a known thing, in [0, 2]: its category, and its words among what is known of the thing."""
+    """Score a phrase against a known thing, in [0, 2]: its category, and its words among what is known of the thing."""
     kind = max(kind_score(thing.phrase, other.kind or core_of(other.phrase)), 0.0) / 3
     own = set(content(thing.phrase)) - set(content(other.kind or core_of(other.phrase)))
     has = set(content(other.text()))
@@ -190,7 +190,7 @@ class Remembered:
         return content(" ".join(self.parts))
 
     def things(self) -> list[Thing]:
-        """Its things, each once, in order."""
+        """List its things, each once, in order."""
         return list(dict.fromkeys(move.thing for move in self.moves))
 
 
@@ -347,7 +347,7 @@ class Told:
         return [thing for one in self.called for thing in one.things]
 
     def named(self, asked: Asked) -> Asked:
-        """The request with the things that one name of the user's stands for ("my tea set") in place of the name."""
+        """Put the things of a user's name ("my tea set") in its place in the request."""
         placements, looks = [], list(asked.descriptions)
         for placement in asked.placements:
             phrases: list[str] = []
@@ -359,7 +359,7 @@ class Told:
         return dataclasses.replace(asked, placements=tuple(placements), descriptions=tuple(looks))
 
     def _group(self, phrase: str) -> tuple[Thing, ...]:
-        """The things of a name that a phrase says, or says in part: "my tea set"; not "the cup" of "my best cup"."""
+        """Find the things of a name that a phrase says, also in part: "my tea set"; not "the cup" of "my best cup"."""
         said = set(content(core_of(phrase)))
         for one in self.called:
             kinds = set(content(" ".join(thing.phrase for thing in one.things)))
@@ -446,7 +446,7 @@ def recall(
     profile: UserProfile | None,
     embedder: Embedder | None,
 ) -> list[Part]:
-    """What is wanted, part by part in order, of an instruction that was read as `asked`; memories come best first.
+    """List what an instruction read as `asked` wants, part by part in order; memories come best first.
 
     Without an embedder sentences are compared by words alone.
     """
@@ -502,7 +502,7 @@ def _unknown(thing: Thing) -> str:
 
 
 def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
-    """The memory that each sentence is about: the best row of choices; a change that is not announced has a price.
+    """Choose each sentence's memory: the best row of choices; a change that is not announced has a price.
 
     So has a request that is announced as another one, for a memory that one before it has taken. A sentence that only
     says more of what was named before ("place them next to each other") is about the same memory.
@@ -528,7 +528,7 @@ def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
 def _likeness(
     commands: Sequence[str], known: list[Remembered], words: PlaceWords, embedder: Embedder | None
 ) -> list[list[float]]:
-    """How much each sentence is like each memory: shared words by their rarity, meaning, places, kind of request."""
+    """Compare each sentence with each memory: shared words by rarity, meaning, places, kind of request."""
     bags = [set(one.words()) for one in known]
     counts = Counter(word for bag in bags for word in bag)
     rarity = {word: math.log((len(bags) + 1) / (count + 0.3)) for word, count in counts.items()}
@@ -551,7 +551,7 @@ def _likeness(
 
 
 def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
-    """How well the places named fit a memory's, in [-1, 1]: whether it has them, and how many of its moves do."""
+    """Score how the places named fit a memory's, in [-1, 1]: whether it has them, and how many of its moves do."""
     if not mentions:
         return 0.0
     agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]
@@ -643,7 +643,7 @@ class _Request:
         return Part(self._elsewhere(one), [note], source=one)
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
-        """Whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
+        """Tell whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
         if any(kind_score(thing.phrase, kind) >= 2 for other in self.known for kind in other.kinds):
             return True
         arrange = any(move.thing is thing and move.arrange for move in self.moves)

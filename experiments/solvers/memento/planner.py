@@ -199,7 +199,7 @@ class Search:
         return room if room in view.floors and room not in view.explored and not thing.name and not seen else ""
 
     def missing(self, thing: Thing, taken: Collection[str] = ()) -> bool:
-        """Whether memory says where a thing was, that room was explored, and nothing seen and not `taken` is it."""
+        """Tell whether a thing's remembered room was explored, and nothing seen and not `taken` is it."""
         view = self.view
         if thing.start_room not in view.explored or thing.name:
             return False
@@ -237,7 +237,7 @@ class Search:
         return [name for score, name in found if score == best or least >= 2.0]
 
     def likeness(self, thing: Thing, name: str) -> float:
-        """How alike what is said of a thing and the object's description are, in [0, 1]; 0 before it was described."""
+        """Compare a phrase with the object's description, in [0, 1]; 0 before it was described."""
         caption = self.view.objects[name].caption
         if not caption:
             return 0.0
@@ -405,7 +405,7 @@ class Reach:
         return bool(room) and self._view.furniture.get(piece) == room
 
     def moved(self, place: str, stand: Stand) -> Stand:
-        """Where the agent stands once it has walked to a piece; unknown for a room or a floor."""
+        """Return where the agent stands after walking to a piece; unknown for a room or a floor."""
         return Stand(place if place in self._view.furniture else "", stand.at)
 
     @staticmethod
@@ -649,7 +649,7 @@ class MemoryPlanner:
         return {move.thing.name for move in self.moves if move.thing is not thing and move.thing.name}
 
     def _step(self, move: Move) -> Reply | None:
-        """The next action for a move, by the first of `RULES` that knows; None if it is done or cannot be done."""
+        """Choose a move's next action by the first of `RULES` that knows; None if it is done or cannot be done."""
         for rule in RULES:
             answer = rule(self, move)
             if answer is not Verdict.NEXT:
@@ -664,7 +664,7 @@ class MemoryPlanner:
         return Verdict.DONE
 
     def find(self, move: Move) -> Reply | Verdict:
-        """Which object it is, is not known yet."""
+        """Find the object, which is not known yet."""
         thing = move.thing
         if thing.name:
             return Verdict.NEXT
@@ -684,7 +684,7 @@ class MemoryPlanner:
         return Verdict.NEXT
 
     def find_neighbour(self, move: Move) -> Reply | Verdict:
-        """Which object it goes beside, is not known yet; where it is not found, it goes without."""
+        """Find the still unknown object that it goes beside; without it, it goes alone."""
         beside = move.beside
         if beside is None or beside.name:
             return Verdict.NEXT
@@ -752,7 +752,7 @@ class MemoryPlanner:
         return any(self._parts[move.part] is part for move in self.moves[: self._current])
 
     def _doubtful(self, move: Move) -> bool:
-        """Whether what memory says turned out wrong: its object is not where it was, and another memory may be meant.
+        """Tell whether memory turned out wrong: its object is not where it was, and another memory may be meant.
 
         The part's moves are then another memory's, best of those whose objects may be there.
         """
@@ -844,7 +844,7 @@ class MemoryPlanner:
         return (name, "on") not in self._bad
 
     def _first(self, targets: list[str], move: Move) -> str:
-        """The piece to go to: the best, or where nothing can be put on it and actions are left, another of its type."""
+        """Choose the piece to go to: the best, or where nothing can be put on it, another of its type."""
         others = [name for name in targets if self._takes(name) and kind_of(name) == kind_of(targets[0])]
         tried = sum(not self._takes(name) for name in targets)
         if move.inside or self._takes(targets[0]) or not others or tried > _OTHERS or self._spare() < _TRY_NEXT:

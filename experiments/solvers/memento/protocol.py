@@ -205,7 +205,7 @@ def recall(
     shown: Callable[[Trace], Trace] = lambda trace: trace,
     profiles: Mapping[str, UserProfile] | None = None,
 ) -> Callable[[Record], Given]:
-    """The function that gives each task its memories, out of those of its scene, in the format `shown`, and the user's
+    """Make the function that gives each task memories, out of those of its scene, in the format `shown`, and the user's
     profile out of `profiles`, by scene."""
 
     def given(record: Record) -> Given:

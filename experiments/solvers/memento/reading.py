@@ -459,7 +459,7 @@ def _asks(before: str, after: str, is_gerund: bool) -> bool:
 
 
 def _start(sentence: str) -> int | None:
-    """Where the request of a sentence begins, at its verb; None if it holds none."""
+    """Find where a sentence's request begins, at its verb; None without one."""
     verbs = list(_VERB.finditer(sentence))
     for match in verbs:
         behind_comma = any(sentence[: later.start()].rstrip().endswith(",") for later in verbs if later is not match)
@@ -480,7 +480,7 @@ def _start(sentence: str) -> int | None:
 
 
 def request_in(sentence: str) -> str:
-    """The request of a sentence, from its verb on, behind what connects it to the last; empty if it holds none."""
+    """Return a sentence's request, from its verb on, behind what connects it to the last; empty if it holds none."""
     start = _start(sentence)
     if start is None:
         return ""
@@ -812,7 +812,7 @@ class _Reader:
         return any(m.start == 0 and m.end >= len(phrase.strip()) for m in self.words.find(phrase.strip(), bare=True))
 
     def _beside(self, text: str, mentions: list[PlaceMention]) -> tuple[str, PlaceMention | None, str]:
-        """What things are to be next to, and the text without it."""
+        """Return what things are to be next to, and the text without it."""
         for mention in mentions:
             if mention.relation in ("next to", "beside", "near", "close to", "alongside"):
                 blank = text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :]
@@ -949,7 +949,7 @@ class _Reader:
         return bool(room and not room.piece and place and place.piece and place.room in ("", room.room))
 
     def _narrowed(self, number: int, asked: Placement) -> Placement:
-        """Some of the things moved to a room go to a piece in it: take them out there unless one follows the other."""
+        """Take out of a room's move the things that go to a piece in it, unless one follows the other."""
         before = self.placements[number]
         assert asked.place is not None  # as `_within` says
         assert before.place is not None
@@ -993,7 +993,7 @@ class _Reader:
         return [(name, what) for name, what in told_of if self.names(name)]
 
     def in_detail(self, commands: Sequence[str]) -> tuple[Placement, ...]:
-        """The placements without those that only announce what the next sentence says ("set up a party in the hall").
+        """Drop placements that only announce what the next sentence says ("set up a party in the hall").
 
         What is announced for a room happens in it.
         """
@@ -1026,7 +1026,7 @@ class _Reader:
 
 
 def read_instruction(text: str, words: PlaceWords) -> Asked:
-    """What an instruction asks and says, in the words of one house."""
+    """Read an instruction in the words of one house."""
     reader = _Reader(words)
     descriptions: list[tuple[str, str]] = []
     preferences: list[str] = []

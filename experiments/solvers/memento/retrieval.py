@@ -132,7 +132,7 @@ def asks_for_a_habit(clause: str) -> bool:
 
 
 def expansions_of(clause: str) -> list[str]:
-    """What a memory that answers the clause may say, by rule: the clause, without politeness, and as a statement."""
+    """Rewrite a clause by rule as a memory may say it: without politeness, and as a statement."""
     bare = _POLITE.sub("", clause.strip()).rstrip("?.! ")
     rest = re.sub(
         r"\A(?:set up|set|arrange|organi[sz]e|prepare|decorate|tidy up|make|get|create|move|place|put|bring)\s+",

@@ -146,7 +146,7 @@ DAMAGES: dict[str, Callable[[Trace, Sequence[TraceStep], random.Random], Trace]]
 
 
 def damaged(traces: Sequence[Trace], how: str, seed: int = 0) -> list[Trace]:
-    """All traces, of all scenes, damaged in one way of `DAMAGES`; the seed decides, with the episode id, what chance
+    """Damage all traces of all scenes in one way of `DAMAGES`; the seed decides, with the episode id, what chance
     decides."""
     steps_by_scene: dict[str, list[TraceStep]] = {}
     for trace in traces:

@@ -121,7 +121,7 @@ class Evidence:
                 self._at_bottom.add(plane)
 
     def wants(self, command: str, again: bool) -> bool:
-        """Whether a step is still of use: a plane is looked at until the block is down, a substance until it is known.
+        """Tell whether a step is still of use: a plane until the block is down, a substance until it is known.
 
         Args:
             command: the step.
@@ -598,7 +598,7 @@ class PlannerCritic(CommandGenerator):
     # memory. One in which nothing happens for `MAX_WAITS` waits is followed by the next that does the same.
 
     def _device_of(self, step: Step) -> Device | None:
-        """The device into which a step puts a thing to change its state; None for another step or a measurement."""
+        """Find the device in which a step changes a thing's state; None for another step or a measurement."""
         placed = PLACED.match(step.command)
         return self._memories.devices.get(placed[2]) if placed and not self._evidence.has_boxes else None
 
@@ -815,14 +815,14 @@ class PlannerCritic(CommandGenerator):
         return done
 
     def _other_thing(self, step: Step, memory: GoldPath) -> str:
-        """What is to be focused on, where the plan's words ("substance in metal pot") would mean something else."""
+        """Find what to focus on, where the plan's words ("substance in metal pot") would mean something else."""
         focused = FOCUSED.match(step.answer)
         if not focused or not step.command.startswith("focus on substance in"):
             return ""
         return focused[1] if focused[1].lower() not in memory.goal.lower() else ""
 
     def _same_kind(self, command: str) -> str:
-        """The command with things that are here for things of the same kind that are not: another wire, another pot.
+        """Put things that are here for absent things of their kind: another wire, another pot.
 
         No two things of a plan become one. What was focused on and is in a numbered pot is the pot that is meant.
         """
@@ -851,7 +851,7 @@ class PlannerCritic(CommandGenerator):
         return re.sub("|".join(map(re.escape, self._kin)), lambda old: self._kin[old[0]], command)
 
     def _part(self, thing: str, here: Sequence[str]) -> str:
-        """What is here that may play the part of a thing: what played it in another memory, if the thing is not here.
+        """Find what may stand in for an absent thing: what did in another memory.
 
         Where the opposite is asked for ("nonrenewable"), what is named alike and never played the part.
         """
@@ -864,7 +864,7 @@ class PlannerCritic(CommandGenerator):
         return "" if thing in here else next((name for name in players if name in here), "")
 
     def _do(self, command: str, waited: bool = False) -> Doing:
-        """Whether a command was done, by the first of `REPAIRS` that knows; `waited`: the plan had waited for it."""
+        """Tell whether a command was done, by the first of `REPAIRS` that knows; `waited`: the plan waited."""
         if (yield from self._try(command)):
             return True
         self.repairs += 1
@@ -915,7 +915,7 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def focused_thing(self, command: str) -> str:
-        """With what was focused on for "substance in ..."."""
+        """Put what was focused on for "substance in ..."."""
         if "substance in " not in command or not self._focused:
             return ""
         return re.sub(r"(?s)substance in .+$", self._focused, command)
@@ -929,7 +929,7 @@ class PlannerCritic(CommandGenerator):
         return f"pour {held[1]} into {moved[2]}" if moved and held else ""
 
     def melted_or_frozen(self, command: str) -> str:
-        """With "liquid" for "solid", or the other way; measuring a thing without either, with "liquid"."""
+        """Swap "liquid" and "solid"; measuring a thing without either, use "liquid"."""
         if "solid " in command or "liquid " in command:
             swap = {"solid ": "liquid ", "liquid ": "solid "}
             return re.sub("solid |liquid ", lambda found: swap[found[0]], command)
@@ -939,7 +939,7 @@ class PlannerCritic(CommandGenerator):
         return f"{head}{' on' if ' on ' in command else ''} liquid {thing}".replace("  ", " ")
 
     def as_picked_up(self, command: str) -> str:
-        """With the name that the thing in the inventory had when it was picked up, wherever the plan has it."""
+        """Use the name that the thing in the inventory had when it was picked up."""
         moved = re.match(r"(?s)move (.{1,80}) in [a-z ]{1,80} to (.+)$", command)
         held = moved and self._picked and ("in inventory" in command or moved[1] == self._picked)
         return f"move {self._picked} in inventory to {moved[2]}" if moved and held else ""
@@ -957,7 +957,7 @@ class PlannerCritic(CommandGenerator):
                 self._done = done  # so that the cycle is found again
 
     def _cycle(self) -> list[str]:
-        """The shortest run of commands with waiting or measuring that was done twice in a row just now; else empty."""
+        """Find the shortest run of commands with waiting or measuring just done twice in a row; else empty."""
         done = self._done
         for n in range(1, 13):
             if len(done) >= 2 * n and done[-n:] == done[-2 * n : -n] and _PATIENT.search(" ".join(done[-n:])):

@@ -107,7 +107,7 @@ class ScienceWorldBenchmark:
     def evaluate(
         self, config: ScienceWorldConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
-        """As `Benchmark.evaluate`.
+        """Evaluate as `Benchmark.evaluate`.
 
         Raises:
             InvalidInputError: a task that does not exist, more variations than one of the tasks has, or weights of
@@ -267,7 +267,7 @@ def remember_own(config: ScienceWorldConfig, variations: Variations, finished: F
 def play(
     envs: NativeVectorEnv, index: int, agent: CommandGenerator, trace: TextIO | None = None, name: str = ""
 ) -> Outcome:
-    """The outcome of one task; an episode whose process died is played again, once. `trace` gets both, under `name`.
+    """Play one task; an episode with a dead process is played again, once. `trace` gets both, under `name`.
 
     Raises:
         SimulatorError: the process died twice.

@@ -103,7 +103,7 @@ def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
 
 
 def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
-    """The text with every phrase that is replaced, longest first, in one pass; all words separated by one space."""
+    """Replace every phrase, longest first, in one pass; all words separated by one space."""
     given, i = re.findall(r"[^\s.,]+|[.,]", text), 0
     out: list[str] = []
     low = [word.lower() for word in given]
@@ -130,7 +130,7 @@ def mixture(answer: str) -> tuple[frozenset[str], str] | None:
 
 
 def steps_of(path: GoldPath) -> list[Step]:
-    """The commands that changed something, each with its room; ways, looks and answers to questions are left out."""
+    """List the commands that changed something, each with its room; not ways, looks and answers."""
     room, steps = room_of(path.first), []
     for i, (command, answer) in enumerate(zip(path.commands, path.answers)):
         if moved := MOVED.match(answer):
@@ -156,7 +156,7 @@ class Device:
 
 
 def devices_of(path: GoldPath) -> list[Device]:
-    """The devices of a path: what a thing was put into and then measured, warmer or colder than the air before."""
+    """Find a path's devices: a thing was put in and then measured, warmer or colder than the air before."""
     found: dict[str, Device] = {}
     ambient = next((int(shown[1]) for text in path.answers if (shown := _READING.search(text))), None)
     steps = steps_of(path)
@@ -185,7 +185,7 @@ def spoken(step: Step) -> Step:
 
 
 def parts_of(path: GoldPath, others: Sequence[GoldPath]) -> dict[str, list[str]]:
-    """What stood in other paths for each thing that a path picked up: what was picked up at the same place in order."""
+    """List other paths' counterparts of each thing that a path picked up, by the place in order."""
     mine, *theirs = ([found[1] for c in p.commands if (found := _TAKEN.match(c))] for p in (path, *others))
     return {
         thing: [other[i] for other in theirs if len(other) == len(mine) and other[i] not in mine]

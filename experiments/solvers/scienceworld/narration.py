@@ -53,7 +53,7 @@ _UNSAID = {"agent", "air", "picture", ""}
 
 
 def things_of(look: str) -> str:
-    """What a look around saw, `counter: bowl (red apple), drawer; cupboard closed; doors: hallway open, outside`."""
+    """Write a look around, `counter: bowl (red apple), drawer; cupboard closed; doors: hallway open, outside`."""
     inside, _, also = look.partition("You also see:")
     items = []
     for line in inside.split("\n")[1:]:
@@ -76,7 +76,7 @@ class Narrator:
         self.first = self.tell("", first)
 
     def tell(self, command: str, answer: str) -> str:
-        """The answer to a command, the room with what was seen there last, and the commands before; a line each."""
+        """Write a command's answer, the room as seen last, and the commands before; a line each."""
         said = ""
         if found := ROOM.search(answer):
             self._room, self._things = found[1], things_of(answer)

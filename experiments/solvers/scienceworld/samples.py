@@ -135,7 +135,7 @@ def positions(recording: Recording, remembered: Sequence[Line]) -> list[int]:
 
 
 def align(ours: Sequence[str], theirs: Sequence[str]) -> dict[int, int]:
-    """Our commands that stand for theirs, both in order: our index -> their index, of the greatest sum of likeness."""
+    """Align our commands with theirs, both in order: our index -> their index, of the greatest sum of likeness."""
     best = np.zeros((len(ours) + 1, len(theirs) + 1))
     like = np.array([[likeness(a, b) for b in theirs] for a in ours]).reshape(len(ours), len(theirs))
     for i in range(len(ours)):
@@ -154,7 +154,7 @@ def align(ours: Sequence[str], theirs: Sequence[str]) -> dict[int, int]:
 
 
 def likeness(a: str, b: str) -> float:
-    """Of two commands: 0 unless their verbs are the same, else the share of common words, raised."""
+    """Compare two commands: 0 unless their verbs are equal, else the share of common words, raised."""
     left, right = a.split(), b.split()
     if left[:1] != right[:1]:
         return 0.0

@@ -208,7 +208,7 @@ class _Imagined:
         return [*self._go(place, why, *needs), use]
 
     def _search(self, kind: str) -> list[PlanStep]:
-        """The place where memory is sure, else places to look through; planning goes on after the former only."""
+        """Return the place of which memory is sure, else places to search; planning goes on after the former only."""
         beliefs = self.beliefs
         for thing, place in self.prior.named(kind):
             is_left = place in beliefs.receptacles and place not in beliefs.searched and thing not in self._given_up

@@ -391,7 +391,7 @@ class RuleTeacher(TeacherNoise):
         return "", ""
 
     def _place_for(self, state: BriefState) -> str:
-        """The receptacle to put the object in: that of the first object, one remembered, or the first of its type."""
+        """Choose the receptacle to put into: the first object's, one remembered, or the first of its type."""
         return next(iter(state.fact("used") or self._remembered["put"]), self._first_of(self.task.receptacle_type))
 
     def _changer(self) -> str:
@@ -407,7 +407,7 @@ class RuleTeacher(TeacherNoise):
         return [p for p in self._remembered[thing] if p not in searched]
 
     def _unsearched(self, thing: str, state: BriefState) -> list[str]:
-        """The places left, in the search order; none while nothing was searched, since the Brief State has no news."""
+        """Return the places left in search order; none before a search, since the Brief State has no news."""
         searched = set(state.fact("searched"))
         places = sorted(self.room, key=lambda place: (type_of(place), _number(place)))
         return [p for p in self._order(thing, places) if p not in searched] if searched else []
@@ -503,7 +503,7 @@ def remembered_places(task: Task, experiences: Sequence[Experience], room: Seque
 
 
 def meaning_of(goal: str, experiences: Sequence[Experience]) -> tuple[Task | None, Experience | None]:
-    """(what the instruction means here, the experience that says so): of the first of this home with the same name.
+    """Find this home's first procedure of that name: (what the instruction means here, the experience that says so).
 
     Both are None if there is none.
     """

@@ -139,7 +139,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
 
 
 def action_names(path: Path) -> dict[str, list[str]]:
-    """The names behind the fixed actions, from assignments of lists in EmbodiedBench's `utils.py`; nothing is run.
+    """Read the names behind the fixed actions off EmbodiedBench's `utils.py`; nothing is run.
 
     Raises:
         GameFileError: a list is missing.

@@ -109,7 +109,7 @@ class Trace:
 
 
 def drawn(asked: str, name: str) -> int:
-    """A number in [0, 2**48) that breaks ties: a hash, the same in every process, another for another instruction.
+    """Hash an instruction to [0, 2**48) to break ties, the same in every process.
 
     In MEMENTO's episodes the requested object is listed first, and `cup_0` is nearly always the right cup, so taking
     the first of equals would give the answer away.
