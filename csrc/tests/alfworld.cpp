@@ -1,7 +1,9 @@
 // ALFWorld's world without Python: a whole game, bad and mutated problems, envs on threads.
+#include <atomic>
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
@@ -240,6 +242,37 @@ TEST(VectorEnv) {
       for (auto& side : sides) side->Restore(4, Env(side->env(2)));
     }
   }
+}
+
+// Frameworks step an env per thread; all share the game. Under ThreadSanitizer a write into what is shared is reported.
+TEST(Threads) {
+  constexpr unsigned kThreads = 256;
+  const auto game = Kitchen();
+  const auto play = [&game](unsigned seed) {
+    VectorEnv<Env> envs(1, 12, 1, Wording::k04);
+    envs.Reset({0}, {game}, {seed});
+    std::mt19937 rng(seed);
+    std::string texts = envs.env(0).observation();
+    while (!envs.truncated(0) && !envs.env(0).won()) {
+      const auto& commands = envs.extra(0);
+      const std::string command = alfworld::CommandText(*game, Wording::k04, commands[rng() % commands.size()]);
+      envs.Step({command});
+      texts += "|" + envs.env(0).observation();
+    }
+    return texts;
+  };
+  std::atomic<unsigned> num_ready{0};
+  std::vector<std::string> together(kThreads);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      ++num_ready;
+      while (num_ready < kThreads) std::this_thread::yield();  // all at once
+      together[t] = play(t);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (unsigned t = 0; t < kThreads; ++t) CHECK_EQ(together[t], play(t));
 }
 
 }  // namespace
