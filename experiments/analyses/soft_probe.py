@@ -116,7 +116,7 @@ def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Ro
 
 
 def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], bank: Any, solved: Any) -> Rows:
-    """Make the rows of these games: the compiler's output from the memory in `bank`; `solved` tells where things are."""
+    """Make the rows of these games: compiler outputs from the memory in `bank`; `solved` tells where things are."""
     import jax
 
     from embodied_mem.agents.rollout import Lockstep
@@ -151,7 +151,7 @@ def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], b
 
 
 def probe(training: Rows, held_out: Rows, *, components: int, seed: int = 0) -> dict[str, Any]:
-    """Score a linear probe on held-out rows, and two that cannot know: the most frequent place, shuffled rows."""
+    """Score a linear probe on held-out rows, and two that cannot know: most frequent place, shuffled rows."""
     from sklearn.decomposition import PCA
     from sklearn.preprocessing import StandardScaler
 

@@ -219,7 +219,7 @@ class AlfworldTextAdapter:
         return texts, self._info()
 
     def step(self, commands: Sequence[str]) -> tuple[list[str], Flags, Flags, Flags, dict[str, Any]]:
-        """Step each row by one command; a row with an ended episode does nothing. As `gymnasium.vector.VectorEnv.step`."""
+        """Step each row by one command; a row whose episode ended rests. As `gymnasium.vector.VectorEnv.step`."""
         texts = [NOTHING if row.over else row.do(command) for row, command in zip(self._rows, commands, strict=True)]
         truncations = np.array([row.truncated for row in self._rows])
         ended = np.array([row.over for row in self._rows]) & ~truncations
