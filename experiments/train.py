@@ -112,6 +112,7 @@ def train(
     import jax
 
     from embodied_mem import registry
+    from embodied_mem.compiler.served_executor import ServedExecutor
     from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
     from embodied_mem.evaluation.command import print_result
     from embodied_mem.evaluation.intervals import paired_difference
@@ -127,6 +128,7 @@ def train(
     from embodied_mem.training.run_folder import claim_run
     from embodied_mem.training.tasks import make_tasks, scoring_bank, teach_bank
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
+    from embodied_mem.training.teachers.dagger import acts_on_guidance
     from embodied_mem.training.teachers.games import Games
 
     with first_alone("claim"):
@@ -134,7 +136,7 @@ def train(
     say = Clock(not is_first(), stages)
     where = f"{jax.device_count()} x {jax.devices()[0].platform}, {jax.process_count()} processes"
     say(f"{options.config}, fingerprint {config.fingerprint()}, {where}")
-    chat, taught = None, TeacherStatistics()
+    chat, driver, taught = None, None, TeacherStatistics()
     #
     # ---- Samples: recorded, or played by the teacher with the train games' successes in mind -------------------------
     #
@@ -144,12 +146,16 @@ def train(
             samples = registry.load(config.world.name, "samples")(config, run_dir, say)
     else:
         tasks = make_tasks(config)
+        asked = ChatOptions(server=options.teacher_server, model=config.data.teacher, record=options.teacher_record)
         if config.data.teacher != "rules":
-            chat = chat_model(
-                ChatOptions(server=options.teacher_server, model=options.teacher_model, record=options.teacher_record),
-                "--teacher chat",
-            )
+            chat = chat_model(asked, "--teacher chat")
             tasks = taught_by(chat, tasks, taught)
+        if config.data.executor:
+            record = f"{asked.record}.executor" if asked.record else ""
+            asked = dataclasses.replace(asked, model=config.data.executor, record=record)
+            driver = chat_model(asked, "--teacher_executor", extra_body={"stop": ["\n"]})
+            act = acts_on_guidance(ServedExecutor(driver, models.instruction_of(config.world)), config)
+            tasks = dataclasses.replace(tasks, act=act)
         sides = config.world.train, config.world.valid
         say(f"games: {tasks.num_train} train ({sides[0]}), {tasks.num_valid} validation ({sides[1]})")
         if config.evaluation.tasks:
@@ -161,7 +167,7 @@ def train(
         games = Games(config, tasks, bank)
         lessons = games.lessons()
         samples = lessons.samples
-        say(f"teacher: {lessons.num_lost} games not won in time")
+        say(f"teacher: {lessons.num_lost} games not won in time, by {config.data.executor or 'its own commands'}")
         if chat:
             say(f"{chat.name}: {taught.answers} answers, {taught.unreadable} unreadable, {taught.malformed} malformed")
     guided = sum(bool(s.hint) for s in samples) / len(samples)
@@ -239,6 +245,7 @@ def train(
         config=json.loads(config.to_json()), fingerprint=config.fingerprint(), seconds=say.seconds,
         stage_seconds={name: round(seconds, 1) for name, seconds in stages.seconds.items()},
         **before, **({"teacher": dataclasses.asdict(taught) | usage_of(chat)} if chat else {}),
+        **({"teacher_executor": usage_of(driver)} if driver else {}),
     )  # fmt: skip
     curves = {name: read_metrics(run_dir / name) for name in STAGES}
     report = write_report(run_dir / "report", scores, facts, curves)

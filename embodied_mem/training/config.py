@@ -260,6 +260,8 @@ class DataConfig(ConfigPart, part="data"):
             does not help. Where there are any, the executor without memory learns from a teacher without memory.
         methods: memory methods whose recalled text half of the executor's rows with experiences have in their place.
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
+        executor: the chat model that acts on the teacher's guidance and wins the games that are learned from
+            (`train.py --teacher_executor`); empty: the teacher acts itself.
         without_memory: the executor learns no prompt with memory or guidance, for a baseline of its own.
         commands: the compiler learns to say the next command (`teachers.lesson`), carried out by rule as it learns.
     """
@@ -271,6 +273,7 @@ class DataConfig(ConfigPart, part="data"):
     banks: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     teacher: str = "rules"
+    executor: str = ""
     without_memory: bool = False
     commands: bool = False
 
@@ -420,7 +423,7 @@ _NEWER = (
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
-    ("data", "commands", False),
+    ("data", "commands", False), ("data", "executor", ""),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 

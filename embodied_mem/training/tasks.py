@@ -25,7 +25,7 @@ from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import EVERY_WORLD, Config, WorldConfig
-from embodied_mem.training.teachers.episodes import Each, play_teacher
+from embodied_mem.training.teachers.episodes import Act, Each, play_teacher
 from embodied_mem.training.teachers.lesson import Commanding, TaskSource, Teacher
 
 TEACHER_STEPS = 50
@@ -47,6 +47,7 @@ class TrainingTasks:
         commands: the commands of a training task's world in words, by its index; for a teacher that is a chat model.
         task_key: of the memory bank.
         each: see `play_teacher`.
+        act: who acts on the teacher's guidance, and whose won episodes alone are learned from; None for the teacher.
         test: tasks of the closing table, those of `evaluation.tasks`; validation tasks where it names none.
         num_test: their number.
         follower: what carries out guidance by rule, where all tasks are of one world that has it.
@@ -61,6 +62,7 @@ class TrainingTasks:
     commands: Callable[[int], str]
     task_key: Callable[[str], str] = str
     each: Each = map
+    act: Act | None = None
     test: Any = None
     num_test: int = 0
     follower: Any = None
@@ -160,8 +162,9 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
     if not len(bank):
         tasks = tasks or make_tasks(config)
         bank = bank_of(
-            tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key, each=tasks.each
-        )
+            tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key,
+            each=tasks.each, act=tasks.act,
+        )  # fmt: skip
     if path:
         bank.save(path)
     return bank
@@ -203,16 +206,17 @@ def bank_of(
     seed: int,
     task_key: Callable[[str], str] = str,
     each: Each = map,
+    act: Act | None = None,
 ) -> MemoryBank:
     """Make a bank of a teacher's successes in the first `num_tasks` tasks of `envs`.
 
-    `task_key` is that of `MemoryBank`, `each` that of `play_teacher`.
+    `task_key` is that of `MemoryBank`, `each` that of `play_teacher`, `act` that of `TrainingTasks`.
     """
     bank = MemoryBank(task_key=task_key)
     with Progress("memory bank", num_tasks, unit="game") as progress:
         played = play_teacher(
             envs, range(num_tasks), MemoryBank(), make_teacher, top_k=1, detour=0.0, seed=seed, on_done=progress.update,
-            each=each,
+            each=each, act=act, filtered=True,
         )  # fmt: skip
     bank.add_many(played.episodes)
     return bank

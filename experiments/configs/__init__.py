@@ -55,7 +55,7 @@ def cli(arguments: list[str], description: str):
     parser.add_argument("--run_dir", default="")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--teacher", choices=("rules", "chat"), default="rules")
-    for option in ("server", "model", "record"):
+    for option in ("server", "model", "record", "executor"):
         parser.add_argument(f"--teacher_{option}", default="")
     options, rest = parser.parse_known_args(arguments)
     text = (
@@ -66,7 +66,8 @@ def cli(arguments: list[str], description: str):
         "  --run_dir DIR   where the run is kept\n"
         "  --json          end with the result as one line of JSON\n"
         "  --teacher NAME  rules, or chat: the model --teacher_model behind the OpenAI-compatible --teacher_server;\n"
-        "                  its answers are kept in the file --teacher_record, which alone replays them\n\n"
+        "                  its answers are kept in the file --teacher_record, which alone replays them\n"
+        "  --teacher_executor MODEL  at that server: acts on the guidance; only what it wins is taught\n\n"
         f"{options.config}: {describe(options.config) if options.config in names() else ''}"
     )
     default = load(options.config)
@@ -74,8 +75,8 @@ def cli(arguments: list[str], description: str):
         raise InvalidInputError(
             "--teacher: expected chat with --teacher_model, and --teacher_server or --teacher_record, or none of them"
         )
-    if options.teacher == "chat":
-        default = dataclasses.replace(default, data=dataclasses.replace(default.data, teacher=options.teacher_model))
+    models = {"teacher": options.teacher_model or default.data.teacher, "executor": options.teacher_executor}
+    default = dataclasses.replace(default, data=dataclasses.replace(default.data, **models))
     try:
         import tyro
     except ImportError:

@@ -114,7 +114,9 @@ class ChatTeacher:
         noise: Noise | None = None,
     ):
         self._model = model
-        self._instruction = prompt("embodied_mem.training.teachers", "teach").format(commands=commands)
+        self._instruction = prompt("embodied_mem.training.teachers", "teach").format(
+            commands=commands, guidance=guidance_forms(commands)
+        )
         self._noise = noise
         self._max_tokens = max_tokens
         self.statistics = statistics if statistics is not None else TeacherStatistics()
@@ -186,6 +188,13 @@ def taught_by(
         make_teacher=lambda task: ChatTeacher(model, tasks.commands(task), statistics, noise=noise(task)),
         each=pool.map,
     )
+
+
+def guidance_forms(commands: str) -> str:
+    """Return the forms of guidance in a world of these commands."""
+    forms = {"clean": "clean O with P", "heat": "heat O with P", "cool": "cool O with P", "use": "use O in P"}
+    own = [form for verb, form in forms.items() if f" {verb} O" in commands]
+    return " | ".join(["find X in P", "take O from P", *own, "put O in P", "put down O"])
 
 
 def _fields(text: str) -> tuple[dict[str, str] | None, str]:

@@ -12,6 +12,7 @@ Source: the aggregation step of DAgger (Ross, Gordon, Bagnell 2011). The MemComp
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import gzip
 import itertools
@@ -36,7 +37,7 @@ from embodied_mem.memory import Experience
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.teachers.episodes import Sample, input_formats, play_teacher, sample_of
+from embodied_mem.training.teachers.episodes import Act, Sample, input_formats, play_teacher, sample_of
 from embodied_mem.training.teachers.games import Games
 from embodied_mem.training.teachers.lesson import Teacher
 
@@ -147,11 +148,16 @@ def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.
     return samples
 
 
+def acts_on_guidance(executor: Acts, config: Config) -> Act:
+    """Let an executor act on a teacher's guidance, given as text."""
+    return _Player(executor, collections.defaultdict(lambda: "compiled_text"), config).commands
+
+
 @dataclasses.dataclass(frozen=True)
 class _Player:
     """An executor that acts in the teacher's place; `formats` are by task, of `input_formats`."""
 
-    executor: Executor
+    executor: Acts
     formats: Mapping[int, str]
     config: Config
 

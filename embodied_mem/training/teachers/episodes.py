@@ -6,7 +6,8 @@
 
 Source: MemCompiler C.2, steps 1 to 4. Deviation: a random command replaces the teacher's with probability
 `detour`, so that recoveries from mistakes are taught; the label of a step is always the teacher's own. And some steps
-of a search are labelled a second time, for an answer with other contents (`Noise.imagined_answer`).
+of a search are labelled a second time, for an answer with other contents (`Noise.imagined_answer`). The teacher
+itself acts, unless the executor does (`filtered`), as in step 3.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """`map`, or what does the same in threads."""
+
+Act = Callable[[Sequence[int], Sequence["Sample"]], Sequence[str]]
+"""(tasks, their samples of this step) -> the commands to give."""
 
 REFUSED = 0.3
 """Share of detours drawn from what was admissible a step earlier. Many of these are refused, as a model's slips are:
@@ -110,7 +114,7 @@ class TeacherData:
     Attributes:
         samples: of all steps, in order of tasks and steps.
         episodes: raw.
-        num_lost: episodes of the teacher's that ran out of steps; they give no samples.
+        num_lost: episodes that ran out of steps; they give no samples.
     """
 
     samples: list[Sample]
@@ -128,7 +132,8 @@ def play_teacher(
     detour: float,
     seed: int,
     imagined: float = 0.0,
-    act: Callable[[Sequence[int], Sequence[Sample]], Sequence[str]] | None = None,
+    act: Act | None = None,
+    filtered: bool = False,
     max_steps: int | None = None,
     on_done: Callable[[int], None] | None = None,
     plain: bool = False,
@@ -146,8 +151,9 @@ def play_teacher(
         detour: probability that a random command replaces the teacher's, per step; see `REFUSED`.
         seed: of the detours; each depends on (seed, task, step) only.
         imagined: probability that a step of a search gives a second sample, for an answer with other contents.
-        act: (tasks, their samples of this step) -> the commands to give, in place of the teacher's; the labels stay the
-            teacher's, and lost episodes give samples too.
+        act: gives the commands in the teacher's place; the labels stay the teacher's, and lost episodes give samples
+            too.
+        filtered: with `act`, its commands are the labels, and lost episodes give no samples.
         max_steps: stop earlier than the environments do.
         on_done: called with the number of tasks just played.
         plain: also ask a second teacher, who has no memory, for the command of each step.
@@ -167,6 +173,9 @@ def play_teacher(
                 taught.take_down(taught.row.view, taught.lesson, taught.plain_action)
             if act:
                 commands = act([taught.row.task for taught in running], [taught.samples[-1] for taught in running])
+                for taught, command in zip(running, commands):
+                    if filtered:
+                        taught.samples[-1] = dataclasses.replace(taught.samples[-1], action=command)
             else:
                 commands = [taught.lesson.action for taught in running]
             game.step([taught.slip(command, detour, game.info) for taught, command in zip(running, commands)])
@@ -174,7 +183,7 @@ def play_teacher(
                 taught.row.view.state = taught.lesson.state
             list(each(lambda taught: taught.go_on(imagined), [lessons[row.index] for row in game.running]))
         for taught in lessons:
-            if taught.row.won or act:
+            if taught.row.won or (act and not filtered):
                 data.episodes.append(taught.row.episode)
                 data.samples.extend(taught.samples)
             else:

@@ -15,6 +15,7 @@ import numpy as np
 
 from embodied_mem.agents.deliveries import MethodDelivery, check_names
 from embodied_mem.compiler.view import View, render_experiences
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
 from embodied_mem.memory.bank_settings import BankView
 from embodied_mem.parallel.processes import is_first
@@ -100,7 +101,11 @@ class Games:
         return functools.partial(self._recalled, number=number) if self.config.data.methods else None
 
     def lessons(self) -> TeacherData:
-        """Return what the teacher's passes over all games give."""
+        """Return what the teacher's passes over all games give.
+
+        Raises:
+            InvalidInputError: no game was won.
+        """
         config, data, total = self.config, self.config.data, TeacherData([], [], 0)
         num_games = self.tasks.num_train * data.passes
         with Progress("teacher", num_games, unit="game", silent=not is_first()) as progress:
@@ -109,9 +114,11 @@ class Games:
                     self.tasks.train, range(self.tasks.num_train), self.seen(number), self.tasks.make_teacher,
                     top_k=config.memory.top_k, detour=data.detour, imagined=data.imagined,
                     seed=config.seed + 1 + number, on_done=progress.update, plain=bool(data.banks),
-                    each=self.tasks.each, recall=self.recall(number),
+                    each=self.tasks.each, recall=self.recall(number), act=self.tasks.act, filtered=True,
                 )  # fmt: skip
                 total = TeacherData(
                     total.samples + part.samples, total.episodes + part.episodes, total.num_lost + part.num_lost
                 )
+        if not total.samples:
+            raise InvalidInputError(f"teacher: expected won games to learn from, got none of {num_games}")
         return total

@@ -12,17 +12,23 @@ from chat_answers import Server, reply
 
 from embodied_mem import registry
 from embodied_mem.compiler.brief_state import BriefState, apply_all
+from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.output_grammar import OutputType, parse_output, render_output
 from embodied_mem.compiler.view import compile_prompt, start_state, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import OpenAIChatModel, RecordedChatModel
 from embodied_mem.language.chat import ChatReply
+from embodied_mem.training import sft
 from embodied_mem.training.config import WorldConfig
-from embodied_mem.training.tasks import bank_of, make_tasks
+from embodied_mem.training.tasks import bank_of, make_tasks, teach_bank
 from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics, taught_by
+from embodied_mem.training.teachers.dagger import acts_on_guidance
 from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.training.teachers.games import Games
 from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
+from embodied_mem.worlds.alfworld.wording.follower import Follower
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, TeacherNoise
+from experiments import train
 from experiments.configs import cli, load
 
 ROOM = (
@@ -129,6 +135,7 @@ def test_each_world_tells_its_commands(world, says, not_says):
     told = system.partition("in one of these forms:\n")[2].partition('"reference"')[0]
     assert told.startswith("go to P, open P")
     assert says in told
+    assert ("clean O with P" in system.partition("in one of these forms:")[0]) == (world != "eb_habitat")
     assert not_says not in told
     older = dataclasses.replace(load("alfworld").world, grammar="0.3")
     assert "put O in/on P" in AlfworldTasks(older, 0).commands()
@@ -167,10 +174,8 @@ def taught(config, tasks):
     return bank.records, data
 
 
-def test_a_run_taught_by_a_model_that_says_what_the_rules_say_is_the_same_run(tmp_path, monkeypatch):
-    """In four threads, behind a server; then again from the recording, and with every answer missing."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    said = {}
+def listening(make, said):
+    """Teachers by rules; `said` gets what a model would have to answer to each prompt."""
 
     class Listening:
         def __init__(self, rules):
@@ -191,10 +196,16 @@ def test_a_run_taught_by_a_model_that_says_what_the_rules_say_is_the_same_run(tm
             assert said.setdefault(prompt, text) == text
             return lesson
 
+    return lambda task: Listening(make(task))
+
+
+def test_a_run_taught_by_a_model_that_says_what_the_rules_say_is_the_same_run(tmp_path, monkeypatch):
+    """In four threads, behind a server; then again from the recording, and with every answer missing."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    said = {}
     config = config_of()
     tasks = make_tasks(config)
-    make = tasks.make_teacher
-    rules = taught(config, dataclasses.replace(tasks, make_teacher=lambda task: Listening(make(task))))
+    rules = taught(config, dataclasses.replace(tasks, make_teacher=listening(tasks.make_teacher, said)))
     assert len(rules[1].samples) > 40
     server = Server(lambda body: reply(said.get(body["messages"][1]["content"], "?")))
     path, statistics = tmp_path / "teacher.jsonl", TeacherStatistics()
@@ -209,6 +220,70 @@ def test_a_run_taught_by_a_model_that_says_what_the_rules_say_is_the_same_run(tm
     assert taught(config, taught_by(again, make_tasks(config), TeacherStatistics(), num_threads=4)) == rules
     with pytest.raises(TeacherError, match="were not the JSON object"):
         taught(config, taught_by(Scripted(*["?"] * 500), make_tasks(config), TeacherStatistics()))
+
+
+class Slow:
+    """An executor that looks first, goes somewhere or carries guidance out, and wins no game with a mug."""
+
+    def act(self, prompts, keys, soft=None, choices=None, pictures=None):
+        return Turn(list(map(self.command, prompts)), [1] * len(prompts), [1] * len(prompts))
+
+    def command(self, prompt):
+        if "> " not in prompt or "mug" in prompt.partition("\n")[0]:
+            return "look"
+        places = re.search("^room: (.*)$", prompt, re.MULTILINE)[1].split("; ")
+        return Follower().act([prompt], None).actions[0] if "hint: " in prompt else f"go to {places[0]}"
+
+
+class Sampled(Exception):
+    """Ends a run when its samples are there."""
+
+
+def samples_of(arguments, monkeypatch):
+    """The samples that `train.py` trains its executor on."""
+
+    def stop(run, samples):
+        raise Sampled(samples)
+
+    monkeypatch.setattr(sft, "train_executor", stop)
+    with pytest.raises(Sampled) as ended:
+        train.main(arguments)
+    return ended.value.args[0]
+
+
+def test_a_run_learns_what_an_executor_won_by_the_teachers_guidance(tmp_path, monkeypatch):
+    """The command of both models; games that the executor loses teach nothing, and its own commands are the labels."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    fields = ["--world.num-train", "8", "--world.num-valid", "1", "--data.passes", "1"]
+    record = str(tmp_path / "teacher.jsonl")
+    models = ["--teacher", "chat", "--teacher_model", "wise", "--teacher_executor", "small", "--teacher_record", record]
+    _, config = cli([*fields, *models], "")
+    said, tasks = {}, make_tasks(config)
+    act = acts_on_guidance(Slow(), config)
+    tasks = dataclasses.replace(tasks, make_teacher=listening(tasks.make_teacher, said), act=act)
+    bank = teach_bank(config, "", tasks)
+    expected = Games(config, tasks, bank).lessons()
+
+    def answered(body):
+        asked = body["messages"][-1]["content"]
+        if body["model"] == "wise":
+            return reply(said.get(asked, "?"))
+        assert body["stop"] == ["\n"]
+        return reply(Slow().act([asked], None).actions[0])
+
+    server = Server(answered)
+    command = [*fields, *models, "--unchecked"]
+    try:
+        asking = [*command, "--teacher_server", server.url, "--run_dir", str(tmp_path / "one")]
+        samples = samples_of(asking, monkeypatch)
+    finally:
+        server.close()
+    assert samples == expected.samples
+    assert samples_of([*command, "--run_dir", str(tmp_path / "two")], monkeypatch) == samples
+    assert not [sample for sample in samples if "mug" in sample.view[0]]
+    assert {sample.action for sample in samples if not sample.view[2]} == {"look"}
+    assert not [episode for episode, _ in bank.records if "mug" in episode.goal]
+    assert 0 < expected.num_lost < 8 > len(bank) > 0
 
 
 def test_the_command_line_names_the_teacher():
