@@ -286,7 +286,8 @@ void BindMemory(py::module_& parent) {
             py::list found(ids.size());
             for (std::size_t i = 0; i < ids.size(); ++i) {
               const NamedFact fact = snapshot.GetNamedFact(ids[i]);
-              found[i] = py::make_tuple(fact.subject_name, fact.relation, fact.object_name, fact.subject, fact.object);
+              found[i] = py::make_tuple(fact.subject_name, fact.relation, fact.object_name, fact.subject, fact.object,
+                                        fact.valid_at);
             }
             return found;
           },

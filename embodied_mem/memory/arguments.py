@@ -117,12 +117,13 @@ def checked_episode(value: Any) -> Episode:
         if not isinstance(step, Step):
             raise InvalidInputError(f"episode.steps[{i}]: expected a Step, got {shown(step)}")
     for images in (value.final_images, *(step.images for step in value.steps)):
-        if type(images) is not tuple or not all(type(image) is bytes for image in images):
+        if type(images) is not tuple or (images and not all(type(image) is bytes for image in images)):
             raise InvalidInputError(f"episode: images: expected a tuple of files as bytes, got {shown(images)}")
     texts = [value.task_id, value.goal, value.final_observation]
     texts += [text for step in value.steps for text in (step.observation, step.action)]
     for text in texts:
-        checked_text("episode", text)
+        if type(text) is not str or not text.isascii():
+            checked_text("episode", text)
     checked_flag("episode.won", value.won)
     return value
 

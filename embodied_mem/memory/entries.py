@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import itertools
 import json
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -27,12 +27,13 @@ from .embedders import Embedder
 from .events import EntriesEvent, check
 from .graph import Scope
 from .readers import DEFAULT, Reader
-from .record import Record, RecordMemory, Source, new_record, whole_number
+from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .search import QueryEmbedder, TextIndex
 from .store import Selector
 
 _ANY = -math.inf
-_EPISODE = operator.itemgetter(0)
+_NO_STEP = itertools.repeat(None)
+_new_source = functools.partial(tuple.__new__, Source)
 MAX_SOURCES = 16
 """Episodes that an item names; all are in the entry's support."""
 
@@ -220,18 +221,16 @@ class EntryMemory(RecordMemory):
         if head is None:
             data, when = dict(entry.data), entry.created
             kind, place = data.pop("kind", "task"), data.pop("place", "")
-            record = Record(
-                f"{self.module}:{entry.id}", self.module, kind, entry.text, place=place, recorded=when, valid_from=when,
-                data=data,
+            head = self._heads[entry.id] = (
+                f"{self.module}:{entry.id}", self.module, kind, entry.text, "", place, when, when, None, NOTHING, None,
+                (), (), data,
             )  # fmt: skip
-            head = self._heads[entry.id] = record[: Record._fields.index("sources")]
         return head
 
     def hit(self, entry: Entry, score: float, why: str) -> Record:
         """Make the record of an entry that fits a question: of the sources the newest ones, the last with its step."""
-        last = entry.support[-1]
-        *others, _ = self.sources_of(entry)
-        sources = (*(Source(episode, None) for episode in others), Source(last.episode, last.step))
+        last, others = entry.support[-1], zip(self.sources_of(entry)[:-1], _NO_STEP, _NO_STEP)
+        sources = (*map(_new_source, others), Source(last.episode, last.step))
         return new_record((*self._head(entry), sources, "sensor", score, why))
 
     def get(self, key: str) -> Entry | None:

@@ -96,11 +96,12 @@ class EpisodicMemory(EntryMemory):
         change: dict[str, Any] = {"do": "add" if known is None else "update", "key": key}
         change["support"] = [Support(number, len(episode.steps), "")]
         change["data"] = {"failures": tries}
+        reason = rationale_for(episode, reader) if episode.won else how_far(episode, reader, outcomes)
         if known is None or len(episode.steps) <= known.data["steps"]:
             change["about"] = goal
             won = episode.won
             actions = key_actions(episode, reader) if won else _actions(episode, refusals(reader, episode, outcomes))
-            why = rationale_for(episode, reader).rpartition("; ")[0] if won else how_far(episode, reader, outcomes)
+            why = reason.rpartition("; ")[0] if won else reason
             change["data"] |= {
                 "goal": goal,
                 "place": place,
@@ -113,7 +114,6 @@ class EpisodicMemory(EntryMemory):
         changes.append(change)
         if self._writer is not None and "why" in change["data"]:
             changes += self._written(self._writer, episode, change)
-        reason = rationale_for(episode, reader) if episode.won else how_far(episode, reader, outcomes)
         last = {"number": number, "why": reason, "places": sorted(found_at(episode, reader))}
         return {"op": "change", "time": time, "changes": changes, "lived": last}
 

@@ -345,8 +345,8 @@ class Snapshot:
         return self._native.names(nodes)
 
     @native_call
-    def named_facts(self, facts: Sequence[int]) -> list[tuple[str, str, str, int, int]]:
-        """Return (name, relation, name, subject, object) of several facts."""
+    def named_facts(self, facts: Sequence[int]) -> list[tuple[str, str, str, int, int, int]]:
+        """Return (name, relation, name, subject, object, valid_at) of several facts."""
         return self._native.named_facts(facts)
 
     @native_call
@@ -360,11 +360,6 @@ class Snapshot:
         subject, relation, object_, valid_at, invalid_at, sources = self._native.fact(fact)
         end = None if invalid_at == _STILL_VALID else invalid_at
         return Fact(int(fact), subject, relation, object_, valid_at, end, sources)
-
-    def valid_from(self, fact: int) -> int:
-        """Return the time from which a known fact is so, at less cost than `fact`."""
-        time: int = self._native.fact(fact)[3]
-        return time
 
     @native_call
     def facts_of(self, node: int, direction: Direction = "both", as_of: int | None = None) -> np.ndarray:

@@ -21,7 +21,6 @@ import functools
 import itertools
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -97,7 +96,7 @@ class SemanticMemory(EntryMemory):
     def _clear(self) -> None:
         super()._clear()
         self._by_term: dict[str, dict[int, None]] = {}
-        self._tallies: dict[int, tuple[int, Counter[tuple[str, str]]]] = {}  # entry -> rows counted, their places
+        self._tallies: dict[int, tuple[int, dict[tuple[str, str], int]]] = {}  # entry -> rows counted, their places
 
     # Learning.
 
@@ -371,11 +370,14 @@ class SemanticMemory(EntryMemory):
 
     def _places(self, entry: Entry) -> list[tuple[tuple[str, str], int]]:
         """((relation, class of receptacle), count), the most frequent first, ties by name; a row is counted once."""
-        done, counts = self._tallies.get(entry.id, (0, Counter()))
+        done, counts = self._tallies.get(entry.id, (0, {}))
         if done > len(entry.support):
-            done, counts = 0, Counter()
+            done, counts = 0, {}
         if done < len(entry.support):
-            counts = counts + Counter(_place(row) for row in itertools.islice(entry.support, done, None))
+            counts = counts.copy()  # a fork has it, too
+            for row in itertools.islice(entry.support, done, None):
+                place = _place(row)
+                counts[place] = counts.get(place, 0) + 1
             self._tallies[entry.id] = (len(entry.support), counts)
         return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 

@@ -1063,7 +1063,7 @@ class SpatialMemory(RecordMemory):
                 items.append(self._past_item(last, known[last], now))
         return items
 
-    def _head(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
+    def _head(self, fact: int, known: Known) -> tuple[Any, ...]:
         """Return the first fields of the record of a fact, up to its images."""
         head = known.head
         if head is None:
@@ -1073,20 +1073,10 @@ class SpatialMemory(RecordMemory):
             text = self.relations.sentence(subject, relation, object_)
             if known.sure is not None and known.sure < 1:
                 text += f" (confidence {known.sure:.2f})"
-            since, fields = now.valid_from(fact), ((subject, relation, object_), (), ())
             known.head = head = (
-                f"spatial:{fact}",
-                "spatial",
-                "fact",
-                text,
-                "",
-                place,
-                since,
-                since,
-                None,
-                NOTHING,
-                *fields,
-            )
+                f"spatial:{fact}", "spatial", "fact", text, "", place, known.since, known.since, None, NOTHING,
+                (subject, relation, object_), (), (),
+            )  # fmt: skip
         return head
 
     def is_room(self, place: str) -> bool:
@@ -1128,7 +1118,7 @@ class SpatialMemory(RecordMemory):
     def texts_of(self, facts: Sequence[int]) -> list[str]:
         """Return facts, past or current, each as one line."""
         with self.graph.snapshot() as now:
-            return [self._head(*one, now)[3] for one in zip(facts, self._index.all_known(facts, now))]
+            return [self._head(*one)[3] for one in zip(facts, self._index.all_known(facts, now))]
 
     def trust_of(self, fact: int) -> Trust:
         """Return the level of the most trusted source of a fact, past or current."""
@@ -1160,7 +1150,7 @@ class SpatialMemory(RecordMemory):
         with self.graph.snapshot() as now:
             found = []
             for (do, fact), known in zip(changed, self._index.all_known([fact for _, fact in changed], now)):
-                fields = known.hit or self._hit(fact, known, now)
+                fields = known.hit or self._hit(fact, known)
                 if do == "end":
                     fields = (*fields[:_ENDED], self.time, *fields[_ENDED + 1 :])
                 record = new_record((*fields, 0.0, ""))
@@ -1185,7 +1175,7 @@ class SpatialMemory(RecordMemory):
         row, seen = now.fact(fact), known.seen
         sources = (self._source_named(episode, seen) for episode in row.sources)
         data = {"nodes": (known.subject, known.relation, known.object)}
-        record = new_record((*self._head(fact, known, now), data, tuple(sources), self.trust_of(fact), 0.0, ""))
+        record = new_record((*self._head(fact, known), data, tuple(sources), self.trust_of(fact), 0.0, ""))
         return record if row.invalid_at is None else record._replace(ended=row.invalid_at)
 
     def _items(
@@ -1206,16 +1196,16 @@ class SpatialMemory(RecordMemory):
                 why = "about the agent"
             else:
                 why = "about what the query names"
-            fields = known.hit or self._hit(fact, known, now)
+            fields = known.hit or self._hit(fact, known)
             items.append(new_record(fields + (score, why)))  # noqa: RUF005
         return items
 
-    def _hit(self, fact: int, known: Known, now: Snapshot) -> tuple[Any, ...]:
+    def _hit(self, fact: int, known: Known) -> tuple[Any, ...]:
         """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
         last, trust = known.seen, self._trust.get(fact, "sensor") if self._trust else "sensor"
         if self._source is None or self._source[0] is not last:
             self._source = last, (self._source_named(last.episode, last),)  # one for all that was seen together
-        known.hit = (*(known.head or self._head(fact, known, now)), NOTHING, self._source[1], trust)
+        known.hit = (*(known.head or self._head(fact, known)), NOTHING, self._source[1], trust)
         return known.hit
 
     def _source_named(self, number: int, last: Seen) -> Source:
@@ -1231,7 +1221,7 @@ class SpatialMemory(RecordMemory):
         else:
             text = f"{subject} was last seen {relation} {object_}{LEFT}"
         why = f"last place of what the query names, seen at time {known.seen.time}"
-        item = new_record((*(known.hit or self._hit(fact, known, now)), 0.2, why))
+        item = new_record((*(known.hit or self._hit(fact, known)), 0.2, why))
         return item._replace(text=text, fact=(subject, f"was {relation}", object_), ended=now.fact(fact).invalid_at)
 
     # Keeping.

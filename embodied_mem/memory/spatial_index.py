@@ -47,7 +47,7 @@ class Seen(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Known:
-    """A fact with its names, its last sighting and the first fields of its record.
+    """A fact with its names, the time from which on it is so, its last sighting and the first fields of its record.
 
     `head` is filled when it is rendered, `hit` with its source and trust when it is found; `sure` is None without a
     confidence.
@@ -58,6 +58,7 @@ class Known:
     object: str
     subject_id: int
     object_id: int
+    since: int
     seen: Seen
     sure: float | None = None
     head: tuple[Any, ...] | None = None
@@ -159,6 +160,7 @@ class SpatialIndex:
             sure: position of a fact -> its confidence.
         """
         time, episode, _ = seen
+        num_facts = len(self._facts)
         placing, holding = self._placing, self._holding
         change = self.graph.note(facts, valid_at=time, source=episode, state=STATE)
         first_node, subjects, objects = len(self._nodes), change.subjects, change.objects
@@ -174,10 +176,10 @@ class SpatialIndex:
             thing = s if relation in placing else o if relation in holding else _NONE
             if thing != _NONE:
                 told[fact] = thing
-            if (known := all_known.get(fact)) is None:
-                all_known[fact] = Known(subject, relation, object_, s, o, seen)
-            else:
+            if (known := all_known.get(fact)) is not None:
                 known.seen, known.hit = seen, None
+            elif fact >= num_facts:
+                all_known[fact] = Known(subject, relation, object_, s, o, time, seen)
         self._facts.put_all(change.repeated, seen)
         if told:
             self._facts.set_many([*told], {_THING: [*told.values()]})
@@ -343,11 +345,11 @@ class SpatialIndex:
     def _read(self, facts: Sequence[int], now: Snapshot) -> None:
         rows, names, sure = self._facts, self._names, len(self._sure)
         _shorten(names)
-        for fact, (subject, relation, object_, s, o) in zip(facts, now.named_facts(facts)):
+        for fact, (subject, relation, object_, s, o, since) in zip(facts, now.named_facts(facts)):
             time, episode, step, _ = rows[fact]
             subject, object_ = names.setdefault(s, subject), names.setdefault(o, object_)
             confidence = self.confidence(fact) if fact < sure else None
-            self._known[fact] = Known(subject, relation, object_, s, o, Seen(time, episode, step), confidence)
+            self._known[fact] = Known(subject, relation, object_, s, o, since, Seen(time, episode, step), confidence)
 
     def name(self, node: int, now: Snapshot) -> str:
         """Return the name of a node."""

@@ -70,6 +70,7 @@ struct Fact {
 struct NamedFact {
   NodeId subject = kNoNode, object = kNoNode;
   std::string_view subject_name, relation, object_name;
+  std::int64_t valid_at = 0;
 };
 
 // One batch. Node ids in `add` may name nodes that `nodes` is about to make: they count on from num_nodes().

@@ -106,8 +106,12 @@ Fact Snapshot::GetFact(FactId fact) const {
 
 NamedFact Snapshot::GetNamedFact(FactId fact) const {
   const FactRecord& record = KnownFact(fact);
-  return {record.subject, record.object, graph_.nodes_.Read(record.subject, state_->version)->name,
-          relations()[record.relation()], graph_.nodes_.Read(record.object, state_->version)->name};
+  return {record.subject,
+          record.object,
+          graph_.nodes_.Read(record.subject, state_->version)->name,
+          relations()[record.relation()],
+          graph_.nodes_.Read(record.object, state_->version)->name,
+          record.valid_at};
 }
 
 bool Snapshot::IsCurrent(FactId fact) const { return KnownFact(fact).InvalidAt(state_->version) == kStillValid; }

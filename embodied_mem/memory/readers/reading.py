@@ -191,6 +191,7 @@ class ReadOnce(Reader):
         self.failed, self.last_error = 0, ""
         self._reader = reader
         self._last: dict[str, Reading] = {}
+        self._events: tuple[Episode | None, Sequence[Event]] = None, ()  # of the last episode
 
     def read(self, text: str) -> Reading:
         reading = self._last.get(text)
@@ -212,7 +213,7 @@ class ReadOnce(Reader):
 
     def clear(self) -> None:
         """Drop all texts."""
-        self._last = {}
+        self._last, self._events = {}, (None, ())
 
     def room(self, first_observation: str) -> str:
         return self._ask(super().room(first_observation), str, "room", first_observation)
@@ -224,7 +225,10 @@ class ReadOnce(Reader):
         return self._ask("", str, "goal_object", goal)
 
     def events(self, episode: Episode) -> Sequence[Event]:
-        return self._ask((), Sequence, "events", episode)
+        last = self._events
+        if last[0] is not episode:
+            self._events = last = episode, self._ask((), Sequence, "events", episode)
+        return last[1]
 
 
 def single_spaced(text: str) -> str:

@@ -55,7 +55,7 @@ def test_many_at_once_are_as_one_by_one(batches, forgotten, past):
         each = [now.fact(fact) for fact in known]
         assert now.are_current(known) == [fact.invalid_at is None for fact in each]
         assert now.named_facts(known) == [
-            (now.name(f.subject), f.relation, now.name(f.object), f.subject, f.object) for f in each
+            (now.name(f.subject), f.relation, now.name(f.object), f.subject, f.object, f.valid_at) for f in each
         ]
 
 
