@@ -1,9 +1,9 @@
 """Worlds as task environments of Tunix, for its `AgenticGRPOLearner` on TPU and GPU.
 
-    from embodied_mem.serve.tunix import TunixWorld, rows
+    from embodied_mem.serve.tunix import TunixWorld, batches
 
     learner = GRPOLearner(..., env_class=TunixWorld, env_kwargs={"world": "alfworld", "max_steps": 30})
-    learner.train(batches(2000, batch_size=16)) # a row is a seed; the envs of a group play the same task
+    learner.train(batches(2000, batch_size=16))  # a row is a seed; the envs of a group play the same task
 
 The first text is the goal's observation with the commands that are possible now. A reply's command is its
 `<action>…</action>`, else its last line. The reward is the world's; a `reward_fn(task=, action=, reward=)` replaces it.

@@ -43,10 +43,12 @@ class AlfworldEnvs:
         seed: of the first group.
         env_num: groups.
         group_n: envs of a group.
-        resources_per_worker: unused, since there are no workers.
+        resources_per_worker: unused, since there are no workers. A bool here is `is_train`, and the next argument
+            `env_kwargs`, as in copies of the original that have no `resources_per_worker`.
         is_train: plays the split `train`; else the one of `env_kwargs["eval_dataset"]`.
         env_kwargs: `eval_dataset`, "eval_in_distribution" (default) or "eval_out_of_distribution"; `order`, "sorted"
-            for the same games on every host, or "walk" (default) for the file system's order, as the original.
+            for the same games on every host, or "walk" (default) for the file system's order, as the original. None
+            is the default.
 
     Attributes:
         num_processes: number of envs, B = env_num * group_n.
@@ -72,7 +74,11 @@ class AlfworldEnvs:
         is_train: bool = True,
         env_kwargs: Mapping[str, Any] | None = None,
     ):
-        seed, kwargs = checked_seed(seed), dict(env_kwargs or {})
+        if isinstance(resources_per_worker, bool):  # copies of the original from before it: is_train, env_kwargs
+            is_train, env_kwargs = resources_per_worker, env_kwargs if isinstance(is_train, bool) else is_train
+        seed, kwargs = checked_seed(seed), {key: one for key, one in (env_kwargs or {}).items() if one is not None}
+        if unknown := set(kwargs) - {"eval_dataset", "order"}:
+            raise InvalidInputError(f"env_kwargs: expected eval_dataset and order, got {', '.join(sorted(unknown))}")
         env_num, group_n = checked_count("env_num", env_num, 65536), checked_count("group_n", group_n, 65536)
         split = "train" if is_train else kwargs.get("eval_dataset", "eval_in_distribution")
         config = read_config(alf_config_path)

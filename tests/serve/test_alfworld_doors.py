@@ -139,10 +139,20 @@ def test_sorted_games_are_the_same_wherever_the_folder_lies(make, capsys):
     assert envs.games_hash == make(env_kwargs={"order": "sorted"}).games_hash
 
 
+def test_older_copies_pass_the_split_without_resources(make, tmp_path, capsys):
+    """Before `resources_per_worker` there were (..., group_n, is_train, env_kwargs), by position, too."""
+    make()
+    for more in ((False,), (False, {"eval_dataset": "eval_out_of_distribution"}), (True, {"task_types": None})):
+        build_alfworld_envs(str(tmp_path / "config_tw.yaml"), 3, 1, 1, *more)
+    splits = [line.split()[3].strip(",") for line in capsys.readouterr().err.splitlines()]
+    assert splits == ["train", "eval_in_distribution", "eval_out_of_distribution", "train"]
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "words"),
     [
         (lambda config: {**config, "env": {"type": "AlfredThorEnv"}}, {}, "AlfredTWEnv"),
+        (lambda config: config, {"env_kwargs": {"eval_datset": "eval_out_of_distribution"}}, "got eval_datset"),
         (lambda config: {"dataset": {}}, {}, "env.type"),
         (lambda config: config, {"group_n": 0}, "group_n"),
         (lambda config: config, {"env_num": "2"}, "env_num"),
