@@ -146,14 +146,14 @@ def train(
             samples = registry.load(config.world.name, "samples")(config, run_dir, say)
     else:
         tasks = make_tasks(config)
-        asked = ChatOptions(server=options.teacher_server, model=config.data.teacher, record=options.teacher_record)
+        at_server = ChatOptions(server=options.teacher_server, model=config.data.teacher, record=options.teacher_record)
         if config.data.teacher != "rules":
-            chat = chat_model(asked, "--teacher chat")
+            chat = chat_model(at_server, "--teacher chat")
             tasks = taught_by(chat, tasks, taught)
         if config.data.executor:
-            record = f"{asked.record}.executor" if asked.record else ""
-            asked = dataclasses.replace(asked, model=config.data.executor, record=record)
-            driver = chat_model(asked, "--teacher_executor", extra_body={"stop": ["\n"]})
+            record = f"{at_server.record}.executor" if at_server.record else ""
+            at_server = dataclasses.replace(at_server, model=config.data.executor, record=record)
+            driver = chat_model(at_server, "--teacher_executor", extra_body={"stop": ["\n"]})
             act = acts_on_guidance(ServedExecutor(driver, models.instruction_of(config.world)), config)
             tasks = dataclasses.replace(tasks, act=act)
         sides = config.world.train, config.world.valid

@@ -40,7 +40,9 @@ class DrawnEnvs:
 
     def reset(self, *, options: dict[str, Any]) -> tuple[Sequence[str], dict[str, Any]]:
         observations, info = self._envs.reset(options=options)
-        self._places, self._at = [names_in(text) for text in observations], [""] * self.num_envs
+        mask = options.get("reset_mask", [True] * self.num_envs)
+        self._places = [names_in(text) if new else old for new, text, old in zip(mask, observations, self._places)]
+        self._at = ["" if new else old for new, old in zip(mask, self._at)]
         return observations, {**info, "images": self._drawn(observations)}
 
     def step(self, actions: Sequence[str]) -> tuple[Any, ...]:

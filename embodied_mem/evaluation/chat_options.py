@@ -28,7 +28,7 @@ CHAT_AGENT = "chat_planner_critic"
 """Planner, critic and preprocessor are a chat model that is told the world's skills."""
 
 
-OTHER_MODELS = ("memory_model", "compiler_model")
+OTHER_MODELS = ("memory_model", "perceiver_model", "compiler_model")
 """Options that name a model beside the first, and the keys of its cost in a report."""
 
 
@@ -56,6 +56,10 @@ class SeatOptions(ChatOptions):
     memory_model: str = option(
         "", "a chat model at --server, or in --record and .memory, that writes the memory of chat agents and answers "
         "the calls of memory methods; default: rules",
+    )  # fmt: skip
+    perceiver_model: str = option(
+        "", "a chat model at --server, or in --record and .perceiver, that looks at each answer's text and pictures: "
+        "what it sees is all that the memory of chat agents knows; default: rules read the text",
     )  # fmt: skip
     compiler_model: str = option(
         "", "a chat model at --server, or in --record and .compiler, that compiles for the delivery compiled_chat"

@@ -1,4 +1,4 @@
-"""Seats of one agent at a chat model: planner, critic, preprocessor, memory, each with its own count.
+"""Seats of one agent at chat models: planner, critic, preprocessor, memory, perceiver, each with its own count.
 
     seats = Seats(model, "chat_planner_critic", memory=another_model)
     agent = PlannerCriticAgent(**chat_parts(seats, skills))
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .chat import ChatError, ChatModel, ChatReply, Json, Message, UsageMeter
 
-SEATS = ("planner", "critic", "preprocessor", "memory")
+SEATS = ("planner", "critic", "preprocessor", "memory", "perceiver")
 COUNTS = ("calls", "tokens", "ms", "failed")
 """What is counted of a seat: answered calls, their tokens, the time spent waiting, calls without an answer."""
 
@@ -72,17 +72,19 @@ class Seats:
         model: planner, critic and preprocessor ask it.
         name: of the agent; calls of an agent without a name have no seed.
         memory: writes its memory; None for rules.
+        perceiver: looks at each answer of the world; None for rules, which read texts.
 
     Attributes:
-        memory: its seat; None for rules.
+        memory, perceiver: their seats; None for rules.
     """
 
-    def __init__(self, model: ChatModel, name: str = "", memory: ChatModel | None = None):
+    def __init__(
+        self, model: ChatModel, name: str = "", memory: ChatModel | None = None, perceiver: ChatModel | None = None
+    ):
         self._name = name
-        self._seats = {seat: Seat(model) for seat in SEATS if seat != "memory"}
-        self.memory = None if memory is None else Seat(memory)
-        if self.memory is not None:
-            self._seats["memory"] = self.memory
+        models = {**dict.fromkeys(SEATS, model), "memory": memory, "perceiver": perceiver}
+        self._seats = {seat: Seat(own) for seat, own in models.items() if own is not None}
+        self.memory, self.perceiver = self._seats.get("memory"), self._seats.get("perceiver")
 
     def __getitem__(self, seat: str) -> Seat:
         return self._seats[seat]

@@ -216,7 +216,7 @@ def bank_of(
     with Progress("memory bank", num_tasks, unit="game") as progress:
         played = play_teacher(
             envs, range(num_tasks), MemoryBank(), make_teacher, top_k=1, detour=0.0, seed=seed, on_done=progress.update,
-            each=each, act=act, filtered=True,
+            each=each, act=act, won_only=True,
         )  # fmt: skip
     bank.add_many(played.episodes)
     return bank

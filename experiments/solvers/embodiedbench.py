@@ -17,7 +17,8 @@ An agent that is told by the episode's end that the goal holds can try one readi
 
 `chat_planner_critic` asks a chat model, which is told the world's skills and all names in its list of actions. It
 starts from the memory of the agent by rules, since a model would be asked thousands of times for one of its own; with
---memory_model, a model writes what it remembers from then on. `chat_no_critic` and so on lack a part.
+--memory_model, a model writes what it remembers from then on; with --perceiver_model, one looks at each answer, and all
+that it remembers from then on is what was seen. `chat_no_critic` and so on lack a part.
 
 Deliveries are played by models that read ALFWorld's texts (`delivery`), with three seeds at temperature 0.5,
 since greedy play repeats refused commands. A task's outcome is its mean over the seeds, and intervals count tasks.
@@ -231,7 +232,7 @@ class PlannerBenchmark:
         if seats is not None:
             skills, examples = (load(self.world, part)(config) for part in ("skills", "examples"))
             parts = chat_parts(seats, skills, examples=examples)
-        is_written = seats is not None and seats.memory is not None
+        is_written = seats is not None and (seats.memory or seats.perceiver) is not None
         agent = PlannerCriticAgent.for_world(self.world, config, None if is_written else memory, **parts)
         if is_written and memory is not None:
             agent.memory.restore(memory.state())
@@ -248,7 +249,7 @@ def evaluate_subsets(
     """Return the report's parts for independent tasks; what is finished is kept beside `result` until the end."""
     shown = (
         "world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model",
-        "memory_model", "compiler_model",
+        "memory_model", "perceiver_model", "compiler_model",
     )  # fmt: skip
     belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
     with kept_beside(result, "tasks", belongs_to, EpisodeResult) as finished, open_trace(config.trace) as trace:
@@ -269,6 +270,7 @@ class Chats:
 
     model: ChatModel | None = None
     memory: ChatModel | None = None
+    perceiver: ChatModel | None = None
     compiler: ServedCompiler | None = None
 
     @classmethod
@@ -278,15 +280,19 @@ class Chats:
         compiler = served_compiler(config, config.temperature, MAX_REQUESTS)
         if not asks:
             return cls(compiler=compiler)
-        return cls(chat_model(config, f"--agents {asks}"), other_model(config, "memory_model"), compiler)
+        others = (other_model(config, name) for name in ("memory_model", "perceiver_model"))
+        return cls(chat_model(config, f"--agents {asks}"), *others, compiler)
 
     def seats(self, name: str) -> Seats | None:
         """Make seats for a chat agent of this name; None for others."""
-        return Seats(self.model, name, self.memory) if self.model is not None and name in CHAT_AGENTS else None
+        if self.model is None or name not in CHAT_AGENTS:
+            return None
+        return Seats(self.model, name, self.memory, self.perceiver)
 
     def usage(self) -> dict[str, Any]:
         """Return what a report says of them."""
-        others = {"memory_model": self.memory, "compiler_model": self.compiler and self.compiler.chat}
+        others = {"memory_model": self.memory, "perceiver_model": self.perceiver}
+        others |= {"compiler_model": self.compiler and self.compiler.chat}
         return usage_of(self.model) | {name: usage_of(model) for name, model in others.items() if model is not None}
 
 

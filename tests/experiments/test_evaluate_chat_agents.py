@@ -23,9 +23,15 @@ def _local(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
+def text_of(message):
+    """The text of a message with or without pictures."""
+    content = message["content"]
+    return content if isinstance(content, str) else content[0]["text"]
+
+
 def acting(body):
     """Takes the first skill with the first names that it was told, or answers in a word."""
-    asked = body["messages"][-1]["content"]
+    asked = text_of(body["messages"][-1])
     if "response_format" not in body:
         return reply("Thought: nothing is left.\nDone[]" if "Done[]" in str(body["messages"]) else "a mug", 200, 5)
     schema = body["response_format"]["json_schema"]
@@ -156,6 +162,49 @@ def test_a_model_writes_the_memory_of_a_world_with_other_words(more, eb_alfred_d
     _, requests = score_written(arguments, tmp_path)
     assert len({body["seed"] for body in requests}) == 4  # of two agents on two tasks
     assert "| chat_no_memory | planner |" in capsys.readouterr().out
+
+
+def looking(body):
+    """Answers a planner, and sees a green pot on the stove."""
+    if "the eyes of a household robot" not in body["messages"][0]["content"]:
+        return acting(body)
+    seen = {
+        "summary": "A pot is here.",
+        "facts": [["green pot", "on", "stove", 0.9]],
+        "outcome": "success",
+        "ended": [],
+    }
+    return reply(json.dumps(seen), 90, 20)
+
+
+@pytest.mark.parametrize("world", ["alfworld", "eb_alfred", "eb_habitat"])
+def test_a_model_looks_and_memory_knows_what_it_saw_alone(world, request, monkeypatch, tmp_path, capsys):
+    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "3", "--repeat", "1", "--sees", "--lives", "2"]
+    if world != "alfworld":
+        monkeypatch.setenv("EMBODIED_MEM_DATA", str(request.getfixturevalue(f"{world}_data").parent))
+        few = ["--subsets", "base", "--training_tasks", "2", "--num_tasks", "1"]
+    arguments = [f"--config={world}", "--agents", "chat_planner_critic", *few, "--model", "tiny"]
+    arguments += ["--perceiver_model", "eye", "--record", str(tmp_path / "calls.jsonl")]
+    server = Server(looking)
+    try:
+        report = main([*arguments, "--server", server.url])
+    finally:
+        server.close()
+    assert played(main(arguments)) == played(report)
+    bodies = [body for _, _, body in server.requests]
+    looks = [body["messages"][-1]["content"] for body in bodies if body["model"] == "eye"]
+    assert len(looks) == report["perceiver_model"]["usage"]["calls"]
+    told = [text_of({"content": parts}) for parts in looks]
+    assert all("Caption: " in text for text in told)
+    assert sum(isinstance(parts, list) and "image_url" in parts[1] for parts in looks) == len(looks) * (
+        world == "alfworld"
+    )
+    assert '["green pot", "on", "stove"]' in told[-1]  # it is told what memory has
+    episodes = episodes_of(report)
+    assert all(one.more["perceiver_calls"] >= one.steps > 0 for one in episodes)
+    assert "| chat_planner_critic | perceiver |" in capsys.readouterr().out
+    plans = [str(body["messages"][-1]["content"]) for body in bodies if "'steps'" in str(body.get("response_format"))]
+    assert all("green pot" in text for text in plans)
 
 
 def test_a_budget_of_the_memory_ends_the_command(tmp_path):

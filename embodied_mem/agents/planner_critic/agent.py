@@ -28,7 +28,8 @@ from typing import Any
 from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.planner_critic.interfaces import Critic, Planner, Preprocessor, Situation, WorldRules
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep
-from embodied_mem.agents.planner_critic.rules import RulePreprocessor, TextRules
+from embodied_mem.agents.planner_critic.rules import NoReader, RulePreprocessor, TextRules
+from embodied_mem.agents.robot.perceiver import Perceiver
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import Picture
 from embodied_mem.language.seats import Seats
@@ -133,7 +134,7 @@ class PlannerCriticAgent(Agent):
         threads: whether summary and query are made side by side, as in the paper; None: only with a preprocessor of the
             caller's, which may wait for a model.
         seats: of its parts at a chat model, whose calls are counted; the memory's seat writes the memories that the
-            agent makes, and reviews every conflict in them.
+            agent makes, and reviews every conflict in them; the perceiver's looks at what these are told.
     """
 
     def __init__(
@@ -170,8 +171,11 @@ class PlannerCriticAgent(Agent):
         return cls(config, memory, **{**load(world, "agent")(config), **parts})
 
     def _new_memory(self) -> LifelongMemory:
-        chat = self._seats.memory if self._seats is not None else None
-        return LifelongMemory(modules=self.config.modules, chat=chat, reviews="all", review_timeout_s=REVIEW_TIMEOUT_S)
+        chat, eyes = (self._seats.memory, self._seats.perceiver) if self._seats is not None else (None, None)
+        more: dict[str, Any] = {} if eyes is None else {"perceiver": Perceiver(eyes), "reader": NoReader()}
+        return LifelongMemory(
+            modules=self.config.modules, chat=chat, reviews="all", review_timeout_s=REVIEW_TIMEOUT_S, **more
+        )
 
     @property
     def believed(self) -> tuple[str, str]:
@@ -212,9 +216,9 @@ class PlannerCriticAgent(Agent):
         self.plan = None
         self._steps: list[PlanStep] = []
         self._step = PlanStep("")
-        if images and self.memory.perceiver is not None:
+        if self.memory.perceiver is not None and (images or observation.strip()):
             self._step = PlanStep(FIRST_VIEW)
-            self._take_note(FIRST_VIEW, "")
+            self._take_note(FIRST_VIEW, observation)
             self._working.room = self._working.room or self._working.observation
         return self._decide()
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.agents.planner_critic.rules import NoReader, TextRules
 from embodied_mem.agents.planner_critic.situation_text import (
     MANY_REFUSALS,
     describe,
@@ -315,8 +316,12 @@ class ChatPreprocessor(_Asking):
 def chat_parts(
     model: ChatModel | Seats, skills: Sequence[Skill], *, examples: str = "", max_steps: int = 8
 ) -> dict[str, Any]:
-    """New planner, critic and preprocessor of one model, as keyword arguments of `PlannerCriticAgent`."""
+    """New planner, critic and preprocessor of one model, as keyword arguments of `PlannerCriticAgent`.
+
+    With a perceiver at `Seats` there are rules, too, that read no text.
+    """
     seats = model if isinstance(model, Seats) else Seats(model)
     planner = ChatPlanner(seats["planner"], skills, examples=examples, max_steps=max_steps)
     critic, preprocessor = ChatCritic(seats["critic"], skills), ChatPreprocessor(seats["preprocessor"])
-    return {"planner": planner, "critic": critic, "preprocessor": preprocessor, "seats": seats}
+    parts = {"planner": planner, "critic": critic, "preprocessor": preprocessor, "seats": seats}
+    return parts if seats.perceiver is None else parts | {"rules": TextRules(NoReader())}

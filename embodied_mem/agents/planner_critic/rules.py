@@ -68,6 +68,12 @@ class RuleCritic(Generic[B]):
         raise InvalidInputError(f"needs: expected a need that the critic knows, got {need!r}")
 
 
+class NoReader(Reader):
+    """Reads nothing in the texts of a household, for a memory that knows only what a perceiver saw."""
+
+    name = DEFAULT.name
+
+
 class TextRules:
     """Texts go to memory as they are.
 

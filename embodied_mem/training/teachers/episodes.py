@@ -7,7 +7,7 @@
 Source: MemCompiler C.2, steps 1 to 4. Deviation: a random command replaces the teacher's with probability
 `detour`, so that recoveries from mistakes are taught; the label of a step is always the teacher's own. And some steps
 of a search are labelled a second time, for an answer with other contents (`Noise.imagined_answer`). The teacher
-itself acts, unless the executor does (`filtered`), as in step 3.
+itself acts, unless the executor does (`won_only`), as in step 3.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def play_teacher(
     seed: int,
     imagined: float = 0.0,
     act: Act | None = None,
-    filtered: bool = False,
+    won_only: bool = False,
     max_steps: int | None = None,
     on_done: Callable[[int], None] | None = None,
     plain: bool = False,
@@ -153,7 +153,7 @@ def play_teacher(
         imagined: probability that a step of a search gives a second sample, for an answer with other contents.
         act: gives the commands in the teacher's place; the labels stay the teacher's, and lost episodes give samples
             too.
-        filtered: with `act`, its commands are the labels, and lost episodes give no samples.
+        won_only: with `act`, its commands are the labels, and lost episodes give no samples.
         max_steps: stop earlier than the environments do.
         on_done: called with the number of tasks just played.
         plain: also ask a second teacher, who has no memory, for the command of each step.
@@ -173,9 +173,8 @@ def play_teacher(
                 taught.take_down(taught.row.view, taught.lesson, taught.plain_action)
             if act:
                 commands = act([taught.row.task for taught in running], [taught.samples[-1] for taught in running])
-                for taught, command in zip(running, commands):
-                    if filtered:
-                        taught.samples[-1] = dataclasses.replace(taught.samples[-1], action=command)
+                for row, command in zip(running if won_only else (), commands):
+                    row.samples[-1] = dataclasses.replace(row.samples[-1], action=command)
             else:
                 commands = [taught.lesson.action for taught in running]
             game.step([taught.slip(command, detour, game.info) for taught, command in zip(running, commands)])
@@ -183,7 +182,7 @@ def play_teacher(
                 taught.row.view.state = taught.lesson.state
             list(each(lambda taught: taught.go_on(imagined), [lessons[row.index] for row in game.running]))
         for taught in lessons:
-            if taught.row.won or (act and not filtered):
+            if taught.row.won or (act and not won_only):
                 data.episodes.append(taught.row.episode)
                 data.samples.extend(taught.samples)
             else:

@@ -114,7 +114,7 @@ class Games:
                     self.tasks.train, range(self.tasks.num_train), self.seen(number), self.tasks.make_teacher,
                     top_k=config.memory.top_k, detour=data.detour, imagined=data.imagined,
                     seed=config.seed + 1 + number, on_done=progress.update, plain=bool(data.banks),
-                    each=self.tasks.each, recall=self.recall(number), act=self.tasks.act, filtered=True,
+                    each=self.tasks.each, recall=self.recall(number), act=self.tasks.act, won_only=True,
                 )  # fmt: skip
                 total = TeacherData(
                     total.samples + part.samples, total.episodes + part.episodes, total.num_lost + part.num_lost

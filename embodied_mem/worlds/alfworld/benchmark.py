@@ -28,6 +28,9 @@ of `chat_planner_critic`.
 
 `memgen` needs a weaver beside the weights: `python experiments/memgen.py --weights RUN/weights` trains it.
 
+With --perceiver_model, a model behind the same server looks at each answer's text and, with --sees, at its picture; all
+that the memory of `chat_planner_critic` knows comes from it.
+
 With --executor PATH, a published model acts likewise, but in this process: a Hugging Face folder or a GGUF file. With
 --adapters FOLDER beside it, it has what training here taught it, and reads its prompts without an instruction, with
 --full_turns as they were in that training.
@@ -64,6 +67,7 @@ from embodied_mem.agents.deliveries import CHAT, GUIDANCE, delivery_names, metho
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.trace import open_trace, traced, write_delivered
+from embodied_mem.envs.drawn_env import DrawnEnvs
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation import task_sequence
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, episodes_data, option, trace_option
@@ -160,7 +164,10 @@ class AlfworldConfig(ControlOptions, SeatOptions):
     )
     reply_tokens: int = option(512, "of --format think_action: longest reply, thoughts included")
     full_turns: int = option(0, "latest turns whose answers the executor reads; default: the weights' own")
-    sees: bool = option(False, "the model at --server is shown the pictures that the weights' world draws")
+    sees: bool = option(
+        False,
+        "the model at --server is shown the pictures that the weights' world draws; for agents, of each text",
+    )
     out: pathlib.Path | None = option(
         None,
         "folder for report.json and report.md; default: runs/evaluation/ and the weights' name",
@@ -200,7 +207,7 @@ class AlfworldConfig(ControlOptions, SeatOptions):
             raise InvalidInputError(
                 "--format think_action: expected --executor or --model, and no --adapters, --sees or --decoding"
             )
-        if self.sees and published != "--model":
+        if self.sees and published != "--model" and not (self.agents and self.model):
             raise InvalidInputError("--sees: expected --model beside it, got none; it says what that model reads")
         in_words = (*IN_WORDS, *method_deliveries())
         if published and (wrong := set(self.deliveries) - set(in_words) or not self.deliveries):
@@ -411,10 +418,12 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
     asks = next((name for name in config.agents if name in CHAT_AGENTS or (config.model and name in ASKING)), None)
-    model, memory = chat_model(config, f"--agents {asks}") if asks else None, other_model(config, "memory_model")
+    model = chat_model(config, f"--agents {asks}") if asks else None
+    others = {name: other_model(config, name) for name in ("memory_model", "perceiver_model")}
 
     def make_envs(lives: int) -> Any:
-        return envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)
+        world = envs.make("alfworld", tasks=games, num_envs=lives, max_steps=max_steps, grammar=config.grammar)
+        return DrawnEnvs(world) if config.sees else world
 
     def make_agent(name: str) -> Agent:
         if name in registry.names("agents"):
@@ -422,7 +431,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
         settings = dataclasses.replace(ABLATIONS[CHAT_AGENTS.get(name, name)], grammar=config.grammar)
         parts: dict[str, Any] = {}
         if model is not None and name in CHAT_AGENTS:
-            seats = Seats(model, name, memory)
+            seats = Seats(model, name, *others.values())
             parts = chat_parts(seats, skills_of(settings), examples=examples_of(settings))
         return PlannerCriticAgent.for_world("alfworld", settings, **parts)
 
@@ -432,7 +441,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
             [*rows], make_envs, lambda row: traced(make_agent(rows[row]), trace, row),
             num_tasks=len(games), runs=config.repeat, lives=config.lives, parallel=config.parallel,
         )  # fmt: skip
-    world = make_envs(1)
+    world = envs.make("alfworld", tasks=games, num_envs=1)
     episodes = task_sequence.episodes_of(played, [world.task_id(index) for index in range(len(games))])
     settings: dict[str, Any] = {
         "seed": config.seed, "lives": config.lives, "repeat": config.repeat, "max_steps": max_steps,
@@ -446,7 +455,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
             seconds=round(time.perf_counter() - started, 1),
         ),
         **usage_of(model),
-        **({"memory_model": usage_of(memory)} if memory else {}),
+        **{name: usage_of(other) for name, other in others.items() if other},
         **episodes_data("alfworld", episodes, protocol="agents", **settings),
     }  # fmt: skip
     if result:
