@@ -53,7 +53,8 @@ _SPEAKER = 0.2
 _TIME = 0.1
 _QUESTION = 0.9
 _IDLE = 0.8
-_OTHER = 0.8
+_OTHER, _OTHER_THAN_ASKER = 0.8, 0.6
+_ROLES = ("user", "human")
 _TIE = 0.95
 _LIMIT = 0.2
 _LIKE = 0.6
@@ -306,9 +307,9 @@ class NoteMemory(RecordMemory):
         return number
 
     def voice(self, speaker: str) -> str:
-        """Give one name for all ways to write a speaker; the user of the scope has none."""
+        """Give one name for all ways to write a speaker; the user of the scope, also as a chat's role, has none."""
         name = normal(speaker)
-        return "" if name == normal(self.scope.user or "") else name
+        return "" if name in (normal(self.scope.user or ""), *_ROLES) else name
 
     def claims_of(self, number: int) -> list[Claim]:
         """List the claims of a note."""
@@ -539,10 +540,10 @@ class NoteMemory(RecordMemory):
         `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_TIME`
         if it asks when and the note tells a time, `_NEAR` of the neighbours' scores, `_ANSWER` of that of the question
         before it. A question gets `_QUESTION` of its own score, small talk `_IDLE`, what somebody said whom the query
-        is not about `_OTHER`, what is no longer so `_PAST`. Where the query may offer something, see `people`, what the
-        person does not want gets `_LIMIT`, and `_LIKE` of how alike two words are. The numbers were chosen on five
-        dialogues of LoCoMo and five weeks of `robot_week`. A question or small talk that says no more than the query is
-        no answer.
+        is not about `_OTHER` (`_OTHER_THAN_ASKER` if it is about the asker), what is no longer so `_PAST`. Where the
+        query may offer something, see `people`, what the person does not want gets `_LIMIT`, and `_LIKE` of how alike
+        two words are. The numbers were chosen on five dialogues of LoCoMo, six of BEAM, five weeks of `robot_week`. A
+        question or small talk that says no more than the query is no answer.
 
         Args:
             query: a question, or any text.
@@ -562,7 +563,7 @@ class NoteMemory(RecordMemory):
         numbers, scores = np.array([row[0] for row in similar], np.int64), np.array([row[1] for row in similar])
         cosines[numbers] = scores
         candidates = np.concatenate([hits, numbers[shares[numbers] == 0]])
-        own[candidates] = relevances(shares[candidates], cosines[candidates])
+        own[candidates] = relevances(shares[candidates], cosines[candidates], self.embedder.share_of_words)
         if self._parts:
             candidates = self._score_parts(own, candidates, query, stems)
         candidates = self._score(own, candidates, hits, query, stems, marks)
@@ -607,7 +608,7 @@ class NoteMemory(RecordMemory):
         parts = np.union1d(hits, parts)
         notes = np.array([self._note_of_part[part] for part in parts.tolist()], np.int64)
         own[np.array([number for number in candidates.tolist() if number in self._parts], np.int64)] = 0.0
-        np.maximum.at(own, notes, relevances(shares[parts], cosines[parts]))
+        np.maximum.at(own, notes, relevances(shares[parts], cosines[parts], self.embedder.share_of_words))
         return np.union1d(candidates[own[candidates] > 0], notes)
 
     def _latest_first(self, items: list[Record], words: Set[str]) -> list[Record]:
@@ -695,7 +696,7 @@ class NoteMemory(RecordMemory):
             others = candidates[(sorts[candidates] & _IS_TOLD != 0) & ~is_about[speakers[candidates]]]
             for name in {stem(word) for one in about for word in words_of(one)}:
                 others = others[~self._words.have(others.tolist(), name)]
-            own[others] *= _OTHER
+            own[others] *= _OTHER_THAN_ASKER if "" in about else _OTHER
         if asks_when(query):
             own[candidates[sorts[candidates] & _TELLS_TIME != 0]] += _TIME
         return candidates

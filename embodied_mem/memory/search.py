@@ -50,6 +50,8 @@ from .words import content_words
 
 _BUILT_IN = ("lexical-", "wordllama-")
 """How the names of the embedders of this package begin."""
+_OF_WORDS, _OF_WORDS_BESIDE_AN_ENCODER = 0.7, 0.6
+"""Weight of shared words beside the cosine; an encoder reads more than words. Chosen on LoCoMo and BEAM."""
 _MAX_QUERIES = 64
 _LANES = 16
 """Columns that lie together in memory, dimension by dimension: a search reads them from the first to the last byte."""
@@ -67,11 +69,14 @@ class QueryEmbedder:
         name: the embedder's.
         failed: calls that raised something, or did not answer finite numbers, one row per text, as wide as before.
         last_error: the last reason; empty if there was none.
+        share_of_words: weight of shared words beside the cosine, for `relevances`.
     """
 
     def __init__(self, embedder: Embedder):
         self.name = embedder.name
         self.failed, self.last_error = 0, ""
+        self._is_built_in = self.name.startswith(_BUILT_IN)
+        self.share_of_words = _OF_WORDS if self._is_built_in else _OF_WORDS_BESIDE_AN_ENCODER
         self._embedder = embedder
         self._lock = forking_lock()
         self._queries: dict[str, np.ndarray] = {}
@@ -93,7 +98,7 @@ class QueryEmbedder:
 
         The embedders of this package need none: they are faster than the disk.
         """
-        if self.name.startswith(_BUILT_IN):
+        if self._is_built_in:
             yield
             return
         with VectorFile(folder, self.name, read_only) as self._file:
@@ -494,8 +499,6 @@ SIMILAR = 0.1
 Of unrelated pairs among twenty sentences nine of ten are below 0.112 with static vectors and 0.174 with lexical ones.
 """
 
-_OF_WORDS = 0.7
-
 
 def relevance(share: float, cosine: float) -> float:
     """0.7 * share + 0.3 * cosine, in [0, 1].
@@ -507,9 +510,9 @@ def relevance(share: float, cosine: float) -> float:
     return _OF_WORDS * share + (1 - _OF_WORDS) * (0.0 if cosine < 0 else 1.0 if cosine > 1 else cosine)
 
 
-def relevances(shares: np.ndarray, cosines: np.ndarray) -> np.ndarray:
+def relevances(shares: np.ndarray, cosines: np.ndarray, share_of_words: float = _OF_WORDS) -> np.ndarray:
     """Score many texts as `relevance` does one."""
-    return np.asarray(_OF_WORDS * shares + (1 - _OF_WORDS) * np.clip(cosines, 0.0, 1.0))
+    return np.asarray(share_of_words * shares + (1 - share_of_words) * np.clip(cosines, 0.0, 1.0))
 
 
 def squashed(scores: np.ndarray) -> np.ndarray:

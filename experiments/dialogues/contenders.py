@@ -54,10 +54,10 @@ class Contender(abc.ABC):
 
 
 class Ours(Contender):
-    """`LifelongMemory` as a user has it: rules alone, all modules, `tell` and `retrieve`."""
+    """`LifelongMemory` as a user has it: rules, all modules, `tell` and `retrieve`; with an encoder if one is given."""
 
-    def __init__(self) -> None:
-        self.memory = LifelongMemory()
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self.memory = LifelongMemory(embedder=embedder)
         self._turns: dict[str, list[str]] = {}  # note -> turns; the same words said again are one note
 
     def tell(self, turn: Turn) -> None:
@@ -247,6 +247,6 @@ def _needed(package: str) -> Iterator[None]:
 
 
 CONTENDERS: dict[str, Callable[[], Contender]] = {
-    "ours": Ours, "bm25": Bm25, "embedder": Cosine, "fusion": Fusion, "minilm": lambda: Cosine(_minilm()),
-    "mem0": Mem0, "langmem": LangMem,
+    "ours": Ours, "ours_minilm": lambda: Ours(_minilm()), "bm25": Bm25, "embedder": Cosine, "fusion": Fusion,
+    "minilm": lambda: Cosine(_minilm()), "mem0": Mem0, "langmem": LangMem,
 }  # fmt: skip

@@ -125,3 +125,11 @@ def test_a_later_note_comes_first_only_before_one_of_equal_trust():
         memory.tell("The cat sleeps.")
         memory.tell("I take milk for tea.", trust=trust)
         assert memory.notes.retrieve("tea for me", k=1)[0].data["said"] == first
+
+
+@pytest.mark.parametrize(("speaker", "first"), [("user", "almond"), ("Human", "almond"), ("Bob", "oat")])
+def test_the_role_of_a_chats_user_is_the_user(speaker, first):
+    memory = LifelongMemory()
+    memory.tell("What I take in coffee is milk, oat milk.", speaker="assistant")
+    memory.tell("I drink coffee with almond milk.", speaker=speaker)
+    assert first in memory.retrieve("What milk do I take in my coffee?").items[0].text
