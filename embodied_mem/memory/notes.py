@@ -236,9 +236,8 @@ class NoteMemory(RecordMemory):
     def _ended_by(self, new: Claim, speaker: str, trust: Trust) -> list[tuple[int, int]]:
         """(note, its claim) that a new claim of a speaker ends: the speaker's own, of no more trusted source."""
         found = []
-        named = self._words.with_all(sorted(set(new.content)))
         who = self.voice(speaker)
-        for number in sorted(named if new.denied else named & self._denying):
+        for number in sorted(self._words.with_all(sorted(new.content), None if new.denied else self._denying)):
             note = self.notes[number]
             if note.kind != TOLD or RANK[trust] < RANK[note.trust] or self.voice(note.speaker) != who:
                 continue

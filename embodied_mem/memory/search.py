@@ -34,7 +34,7 @@ import os
 import pathlib
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -316,9 +316,12 @@ class WordIndex:
         self._total -= int(self._lengths[number])
         self._lengths[number] = 0
 
-    def with_all(self, words: Sequence[str]) -> set[int]:
-        """Return ids of the texts that have all of these words."""
-        rows = sorted((self._having.get(word, {}) for word in words), key=len)
+    def with_all(self, words: Sequence[str], among: Set[int] | None = None) -> set[int]:
+        """Return ids of the texts that have all of these words, of some or of all."""
+        rows: list[Collection[int]] = [self._having.get(word, {}) for word in words]
+        if rows and among is not None:
+            rows.append(among)
+        rows.sort(key=len)
         numbers = set(rows[0] if rows else ())
         for row in rows[1:]:  # Python would go through the longer one
             numbers = set(filter(row.__contains__, numbers))

@@ -312,6 +312,7 @@ _RECORD_MAGIC = b"\xff\xfeEVENT\xfd"  # no text in UTF-8 has it
 _RECORD_HEAD = struct.Struct("<8sQQIII")  # magic, number, `_Head.acknowledged`, kind, CRC of the payload, CRC before it
 _MAX_PAYLOAD_BYTES = 1 << 28
 _WAL_HEAD, _WAL_FRAME_HEAD = 32, 24  # bytes
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SQLITE_ERRORS = (sqlite3.Error, UnicodeError)  # a message that quotes damaged bytes cannot be decoded
 _BUSY_S = 10.0
 _INTERVAL_S = 0.1
@@ -1193,7 +1194,7 @@ class MemoryStore:
         """
         target = self._module(module)
         try:
-            text = json.dumps([module, event], ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            text = _JSON.encode([module, event])
             payload, (_, read) = text.encode(), json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error

@@ -217,7 +217,7 @@ def _row(word: str) -> np.ndarray:
     if not _has_table():
         return np.zeros(_WIDTH, np.float32)
     row = _table(TABLE).word(word)[:_WIDTH]
-    return row / max(float(np.linalg.norm(row)), 1e-9)
+    return row / max(float(np.sqrt(row.dot(row))), 1e-9)
 
 
 class RareWords:

@@ -33,6 +33,13 @@ def test_words_are_cut_as_the_original_cuts_them():
     assert {word: table().pieces(word) for word in PIECES} == PIECES
 
 
+def test_a_word_that_is_a_piece_is_cut_nowhere():
+    """So that its row is taken without a look at its letters."""
+    words = [piece[1:] for piece in table().rank if piece.startswith(embedders.START) and len(piece) > 1]
+    assert len(words) > 10_000
+    assert [word for word in words if table().pieces(word) != [embedders.START + word]] == []
+
+
 def test_rows_are_the_originals_in_8_bits():
     assert {word: np.linalg.norm(table().word(word)) for word in LENGTHS} == pytest.approx(LENGTHS, rel=0.01)
 
