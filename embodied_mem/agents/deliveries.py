@@ -41,7 +41,7 @@ from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.view import View, compile_prompt, render_experiences, render_trajectories, start_state
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory
-from embodied_mem.memory.pool import Reading
+from embodied_mem.memory.pool import Pool, Reading
 from embodied_mem.types import Episode
 
 if TYPE_CHECKING:
@@ -250,7 +250,8 @@ class TeacherGuidance(NoMemory):
         """Return a teacher per episode."""
         for view in views:
             teacher = self._make()
-            view.state = teacher, teacher.begin(view.goal, view.first, view.experiences)
+            reads = view.pool is not None and getattr(teacher, "reads_pools", False)
+            view.state = teacher, teacher.begin(view.goal, view.first, view.pool if reads else view.experiences)
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
         """Return what each teacher would have written."""
@@ -377,7 +378,8 @@ class LifelongDelivery:
 
     Args:
         inner: gives what the pool says.
-        memory: of an episode that begins; or the one of all episodes.
+        memory: of an episode that begins, or its pool if that of the start is all that is read; or the one of all
+            episodes.
         reading: what is read of it.
         task_key: what identifies the task behind an id; nothing of an episode's own task is in its pool.
     """
@@ -385,7 +387,7 @@ class LifelongDelivery:
     def __init__(
         self,
         inner: Delivery,
-        memory: LifelongMemory | Callable[[View], LifelongMemory],
+        memory: LifelongMemory | Callable[[View], LifelongMemory | Pool],
         reading: Reading,
         task_key: Callable[[str], str] = str,
     ):
@@ -399,6 +401,9 @@ class LifelongDelivery:
         self._running = []
         for view in views:
             memory = self._memory if isinstance(self._memory, LifelongMemory) else self._memory(view)
+            if isinstance(memory, Pool):
+                view.pool, view.experiences = memory, memory.experiences
+                continue
             if self._lives:
                 memory = memory.fork()
                 memory.begin_task(view.task_id, view.goal, view.first)
@@ -427,7 +432,7 @@ CHAT = "compiled_chat"
 
 BUILT_IN = (
     "none", "static", "static_full", "compiled", "compiled_text", CHAT, "compiled_no_brief", "guidance_only",
-    "teacher", "lifelong_static", "lifelong_compiled", "lifelong_compiled_text", LIFELONG + CHAT,
+    "teacher", "lifelong_teacher", "lifelong_static", "lifelong_compiled", "lifelong_compiled_text", LIFELONG + CHAT,
     "lifelong_compiled_no_brief",
 )  # fmt: skip
 
@@ -456,7 +461,7 @@ def make_delivery(
     chat: ChatModel | None = None,
     task_key: Callable[[str], str] = str,
     registered: Callable[[str, Executor], Delivery] | None = None,
-    memory: LifelongMemory | Callable[[View], LifelongMemory] | None = None,
+    memory: LifelongMemory | Callable[[View], LifelongMemory | Pool] | None = None,
     reading: Reading | None = None,
 ) -> Delivery:
     """Make the delivery called `name`.
@@ -474,7 +479,9 @@ def make_delivery(
     if name.startswith(LIFELONG):
         if memory is None:
             raise InvalidInputError(f"delivery {name!r}: expected a lifelong memory, got none")
-        inner = make_delivery(name.removeprefix(LIFELONG), compiler, soft=soft, hint_tokens=hint_tokens)
+        inner = make_delivery(
+            name.removeprefix(LIFELONG), compiler, soft=soft, hint_tokens=hint_tokens, teacher=teacher
+        )
         return LifelongDelivery(inner, memory, reading or Reading(), task_key)
     if name in method_deliveries():
         return MethodDelivery(name, episodes, executor, numbered, chat, task_key)

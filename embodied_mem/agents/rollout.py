@@ -16,7 +16,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from embodied_mem.envs.checks import checked_finite
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import observation
 from embodied_mem.memory import Experience
+from embodied_mem.memory.pool import Pool
 from embodied_mem.types import Episode, Observation, Step
 
 if TYPE_CHECKING:
@@ -69,6 +70,15 @@ class Bank(Protocol):
     """Where experiences come from."""
 
     def retrieve(self, goal: str, k: int, context: str, exclude_task_ids: tuple[str, ...]) -> Sequence[Experience]: ...
+
+
+@runtime_checkable
+class HasPools(Protocol):
+    """A bank whose tasks begin with the pool of a lifelong memory."""
+
+    def pool(self, task_id: str) -> Pool | None:
+        """Return the pool of a task; None where it has the experiences alone."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,6 +311,7 @@ class Lockstep:
             progress = float(self.info["progress"][i])
             seen = observation(text, self.info, i)
             view = start_view(goal, text, found, task_id, seen.images)
+            view.pool = known.pool(task_id) if isinstance(known, HasPools) else None
             self.rows.append(Row(i, int(task), task_id, view, seen, progress))
         self.running = self.rows
 
@@ -350,6 +361,7 @@ class Trajectory:
         prefill_s: of `execute_s`, in which prompts were read; without compiling, which `execute_s` holds, too.
         decode_s: likewise, in which commands were written.
         experiences: what was retrieved.
+        pool: of a lifelong memory, as in `View`.
     """
 
     task: int
@@ -363,6 +375,7 @@ class Trajectory:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     experiences: Sequence[Experience] = ()
+    pool: Pool | None = None
 
     @property
     def won(self) -> bool:
@@ -470,7 +483,7 @@ def play(
         Trajectory(
             row.task, int(seeds[i]), row.episode, row.progress,
             given[i], used[i], float(compile_s[i]), float(execute_s[i]), float(prefill_s[i]), float(decode_s[i]),
-            row.view.experiences,
+            row.view.experiences, row.view.pool,
         )
         for i, row in enumerate(game.rows)
     ]  # fmt: skip

@@ -9,6 +9,7 @@ For every gain there is a control that should make it vanish.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from embodied_mem.agents.deliveries import (
     method_deliveries,
 )
 from embodied_mem.agents.method import row_name
+from embodied_mem.agents.task_pools import TaskPools
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import option
 from embodied_mem.memory import LifelongMemory, MemoryBank
@@ -176,14 +178,20 @@ def under(
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
     """
-    view = BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first)
+    view: Any
+    life: Callable[[], Any]
+    if isinstance(bank, TaskPools):
+        view, life = bank.seen((setting.bank,), 0), bank.lived
+    else:
+        view = BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first)
+        life = functools.partial(_life_of, bank, view, setting.bank)
     delivery = make_delivery(
         setting.delivery, served if setting.delivery.endswith(CHAT) else compiler, soft=setting.soft,
         hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
         episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
         task_key=str if bank is None else bank.task_key, registered=registered, reading=reading,
-        memory=_life_of(bank, view, setting.bank) if setting.delivery.startswith(LIFELONG) else None,
+        memory=life() if setting.delivery.startswith(LIFELONG) else None,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":
         follower = source.follower() if source is not None and hasattr(source, "follower") else None

@@ -114,7 +114,7 @@ def withheld_in(
     hint_tokens = sum(0 if d.soft is None else len(d.soft) for d in delivered)
     if tokenizer is not None:
         hint_tokens += sum(len(tokenizer.encode(f"\nhint: {d.hint}")) for d in delivered if d.hint)
-    labels = relabel(trajectory, trajectory.experiences, make_teacher()) if make_teacher else []
+    labels = relabel(trajectory, make_teacher()) if make_teacher else []
     nothing_due = [not label.hint for label in labels]
     rightly = sum(due and not given for due, given in zip(nothing_due, guided))
     counts = len(guided), guided.count(False), len(labels), sum(nothing_due), rightly, hint_tokens

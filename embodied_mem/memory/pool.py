@@ -15,7 +15,7 @@ Source: MemCompiler 3.1, eq. 1, the pool `M = Retrieve(B, g)`. Deviation: of all
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple, Protocol
 
 from ..errors import InvalidInputError
@@ -24,6 +24,7 @@ from .bank import Experience, draws, with_numbers
 from .episodic import EpisodicMemory
 from .recollection import Recollection, count_tokens
 from .record import Record, Source
+from .words import words_of
 
 FORMS = ("brief", "rationale", "trajectory")
 """Of a trajectory: one line, as `Experience.brief`; also goal, outcome and actions; every command with its answer."""
@@ -50,6 +51,7 @@ class Reading:
         kinds: of records, of `KINDS`.
         numbered: trajectories have numbers, so that guidance can name its source.
         newest_first: trajectories stand in order of age.
+        focused: only records whose text has all words of what is to be done.
     """
 
     k: int = 8
@@ -58,6 +60,7 @@ class Reading:
     kinds: tuple[str, ...] = KINDS
     numbered: bool = False
     newest_first: bool = False
+    focused: bool = False
 
     def __post_init__(self) -> None:
         checked_number("k", self.k, least=0)
@@ -67,7 +70,8 @@ class Reading:
             raise InvalidInputError(f"form: expected one of {', '.join(FORMS)}, got {shown(self.form)}")
         if unknown := set(checked_texts("kinds", self.kinds)) - set(KINDS):
             raise InvalidInputError(f"kinds: expected some of {', '.join(KINDS)}, got {shown(min(unknown))}")
-        checked_flag("numbered", self.numbered), checked_flag("newest_first", self.newest_first)
+        for name in ("numbered", "newest_first", "focused"):
+            checked_flag(name, getattr(self, name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +124,8 @@ def retrieve_pool(
     best: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: -record.score):
         best.setdefault(record.text, record)
-    return _packed([*best.values()], reading, counter)
+    words = set(words_of(about)) if reading.focused else set()
+    return _packed([*best.values()], reading, counter, words)
 
 
 def _trajectories(
@@ -139,7 +144,8 @@ def _trajectories(
         if kind not in reading.kinds:
             continue
         is_won = kind == "experience"
-        rows = episodic.experiences(goal, reading.k, context=context, exclude_task_ids=task_ids, won=is_won)
+        count = reading.k * (4 if reading.focused else 1)
+        rows = episodic.experiences(goal, count, context=context, exclude_task_ids=task_ids, won=is_won)
         if reading.newest_first:
             rows = sorted(rows, key=lambda row: -row[0].index)
         origins = {one.index: (number, entry) for one, number, entry in rows}
@@ -203,14 +209,18 @@ def _others(
     return records
 
 
-def _packed(best: Sequence[Record], reading: Reading, counter: Callable[[str], int]) -> Pool:
-    """Take what fits, best first; cut raw trajectories."""
+def _packed(
+    best: Sequence[Record], reading: Reading, counter: Callable[[str], int], words: Set[str] = frozenset()
+) -> Pool:
+    """Take what fits and has all the words, best first; cut raw trajectories."""
     records: list[Record] = []
     rest: list[LeftOut] = []
     room = reading.budget_tokens
     for record in best:
         if not record.text:
             rest.append(LeftOut(record, "its reason is not one that rules write or a quotation"))
+        elif words and not words <= set(words_of(record.text)):
+            rest.append(LeftOut(record, "does not name what is to be done"))
         elif len(records) == reading.k:
             rest.append(LeftOut(record, f"{reading.k} records fit better"))
         elif room is None or (size := counter(record.text)) <= room:

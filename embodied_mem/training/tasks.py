@@ -146,7 +146,13 @@ def sources_of(world: WorldConfig, seed: int) -> list[TaskSource]:
     return [registry.load(name, "tasks")(world, seed) for name in names]
 
 
-def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> MemoryBank:
+def _pools(sources: Sequence[TaskSource], config: Config, held_out: bool) -> Any:
+    """Return a single source's memories of its tasks; None if it has a bank of episodes."""
+    source = sources[0] if len(sources) == 1 else None
+    return source.memories(config.memory.reading, held_out) if source and hasattr(source, "memories") else None
+
+
+def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> Any:
     """Return the bank stored at `path`, or else played anew and, with a path, stored there.
 
     Raises:
@@ -158,6 +164,8 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
         key = tasks.task_key if tasks else task_key_of(sources_of(config.world, config.seed))
         return MemoryBank.load(path, task_key=key)
     sources = sources_of(config.world, config.seed)
+    if (pools := _pools(sources, config, held_out=False)) is not None:
+        return pools
     bank = _remembered(sources, "training_experiences", config)
     if not len(bank):
         tasks = tasks or make_tasks(config)
@@ -170,12 +178,14 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
     return bank
 
 
-def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> MemoryBank:
+def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> Any:
     """Return the bank for held-out tasks.
 
     It is of their own homes where the world has some, else `teach_bank`. A file at `path` is read
     instead; raises as `teach_bank`.
     """
+    if (pools := _pools(sources_of(config.world, config.seed), config, held_out=True)) is not None:
+        return pools
     given = path and pathlib.Path(path).exists()
     bank = MemoryBank() if given else _remembered(sources_of(config.world, config.seed), "experiences", config)
     return bank if len(bank) else teach_bank(config, path, tasks)

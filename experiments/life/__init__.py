@@ -2,4 +2,4 @@
 
 from embodied_mem.registry import World
 
-LIFE = World("life", benchmark="experiments.life.benchmark:BENCHMARK")
+LIFE = World("life", benchmark="experiments.life.benchmark:BENCHMARK", tasks="experiments.life.tasks:LifeTasks")

@@ -30,12 +30,10 @@ from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import CUES, Life, LifeMix, homes_of, make_life
 from experiments.configs._life import MIX, PARTS, SEED
 
-from .player import Condition, Outcome, play_life
+from .player import MODULES, Condition, Outcome, play_life
 
 if TYPE_CHECKING:
     from embodied_mem.evaluation.command import Models
-
-MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes")
 
 
 def _without(*names: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.training.teachers.lesson import Lesson
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.engine import Env
 from embodied_mem.worlds.alfworld.life import Day, Life
@@ -15,20 +16,41 @@ from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher
 from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_observation, parse_room, type_of
 
-from .readers import BankReader, Knowledge, LifelongReader, Nothing, Oracle, PoolReader, Reader, read_instruction
+from .readers import (
+    BankReader,
+    Knowledge,
+    LifelongReader,
+    Nothing,
+    Oracle,
+    PoolReader,
+    Reader,
+    knowledge_of,
+    read_instruction,
+)
 
 
 class LifeTeacher(ProcedureTeacher):
     """Teacher by rules for tasks of a life.
 
     Args:
-        knowledge: what is known when the task begins.
+        knowledge: what is known when the task begins; None for what the pool or the bank tells that it begins with.
+        kinds: as of `RuleTeacher`.
     """
 
-    def __init__(self, knowledge: Knowledge, goal: str):
-        super().__init__(lambda kind, places: [p for p in statistics_order(kind, places) if p not in knowledge.avoid])
-        self._knowledge, self._meaning = knowledge, knowledge.task
-        self._kind = read_instruction(goal).kind
+    reads_pools = True
+
+    def __init__(self, knowledge: Knowledge | None = None, kinds: Sequence[str] | None = None):
+        super().__init__(self._searched, kinds=kinds)
+        self._told = knowledge
+
+    def begin(self, goal: str, first_observation: str, experiences: Any) -> Lesson:
+        room = parse_room(first_observation)
+        self._knowledge = knowledge_of(experiences, goal, room) if self._told is None else self._told
+        self._meaning, self._kind = self._knowledge.task, read_instruction(goal).kind
+        return super().begin(goal, first_observation, ())
+
+    def _searched(self, kind: str, places: Sequence[str]) -> list[str]:
+        return [place for place in statistics_order(kind, places) if place not in self._knowledge.avoid]
 
     def _set_task(self, goal: str) -> None:
         super()._set_task(f"find a {self._kind} and do the unknown.")
@@ -39,6 +61,9 @@ class LifeTeacher(ProcedureTeacher):
 
     def _is_wanted(self, thing: str, place: str, state: BriefState) -> bool:
         return place not in self._knowledge.avoid and super()._is_wanted(thing, place, state)
+
+
+MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +150,7 @@ class Player:
         goal, room = day.instruction, parse_room(first)
         if self.memory is not None:
             self.memory.begin_task(name, goal, first, place=home, is_home=True)
-        teacher = LifeTeacher(self.reader.read(goal, room), goal)
+        teacher = LifeTeacher(self.reader.read(goal, room))
         lesson = teacher.begin(goal, first, ())
         steps, observation, is_lost = list[Step](), first, False
         while not env.won and not is_lost and len(steps) < day.budget:

@@ -14,10 +14,11 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.bank import relevant_events
+from embodied_mem.memory.pool import Pool
 from embodied_mem.memory.record import Record
 from embodied_mem.types import Episode
 from embodied_mem.worlds.alfworld.life import Truth, deed_of, read_instruction, read_sentence
@@ -270,6 +271,13 @@ class LifelongReader:
         return [row for row in sorted(rows, key=lambda row: _age(row[0]), reverse=True) if row[1] == "owned"]
 
 
+def knowledge_of(memories: Any, goal: str, room: Sequence[str]) -> Knowledge:
+    """Return what a pool, or experiences of a bank, tell about a goal."""
+    if isinstance(memories, Pool):
+        return GivenReader(memories).read(goal, room)
+    return BankReader([one.episode for one in sorted(memories, key=lambda one: one.index)]).read(goal, room)
+
+
 class PoolReader(LifelongReader):
     """Reads `memory.pool` alone, so nothing that a compiler could not read.
 
@@ -284,7 +292,7 @@ class PoolReader(LifelongReader):
         self._pool: list[Record] = []
 
     def _records(self, query: str) -> Mapping[str, list[Record]]:
-        self._pool = self._memory.pool(k=self._k, about=query)
+        self._pool = self._found(query)
         by_module: dict[str, list[Record]] = {name: [] for name in ("notes", "profile", "episodic", "semantic")}
         for record in self._pool:
             if record.kind in ("experience", "failure"):
@@ -293,10 +301,34 @@ class PoolReader(LifelongReader):
             by_module.setdefault(record.module, []).append(record)
         return by_module
 
+    def _found(self, query: str) -> list[Record]:
+        return self._memory.pool(k=self._k, about=query)
+
     def _sights(self, kind: str) -> list[tuple[str, int, bool]]:
         facts = [(record.fact, record.episode or 0) for record in self._pool if record.kind == "place"]
         rows = [(fact[2], task, True) for fact, task in facts if fact is not None and type_of(fact[0]) == kind]
         return sorted(rows, key=lambda row: -row[1])
+
+
+class GivenReader(PoolReader):
+    """Reads a pool that is given, by the texts that a compiler sees.
+
+    Args:
+        pool: of a task that begins.
+        user: who is believed.
+    """
+
+    def __init__(self, pool: Pool, user: str = "ann"):
+        self._pool, self._user = list(pool.records), user
+
+    def _found(self, query: str) -> list[Record]:
+        return self._pool
+
+    def _note(self, number: int) -> Record | None:
+        return None
+
+    def _is_users(self, record: Record) -> bool:
+        return record.trust == "user" and record.speaker in ("", self._user)
 
 
 def _age(record: Record) -> tuple[int, int]:

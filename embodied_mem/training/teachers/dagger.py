@@ -33,31 +33,30 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.compiler.view import start_view
 from embodied_mem.errors import CheckpointError
 from embodied_mem.language.images import ImagePool
-from embodied_mem.memory import Experience
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
 from embodied_mem.training.teachers.episodes import Act, Sample, input_formats, play_teacher, sample_of
 from embodied_mem.training.teachers.games import Games
-from embodied_mem.training.teachers.lesson import Teacher
+from embodied_mem.training.teachers.lesson import Teacher, memories_for
 
 _MAX_LINE = 1 << 24  # characters; what follows in the line is no sample, and may be gigabytes
 
 
-def relabel(trajectory: Trajectory, experiences: Sequence[Experience], teacher: Teacher) -> list[Sample]:
+def relabel(trajectory: Trajectory, teacher: Teacher) -> list[Sample]:
     """Make a sample for each step of an episode that the compiler played.
 
     It has the compiler's Brief State, the teacher's output and the teacher's command.
 
     Args:
         trajectory: of the delivery `compiled`; its records hold the edits that made the Brief States.
-        experiences: what was retrieved for it.
         teacher: a fresh one.
     """
     episode = trajectory.episode
     first = episode.steps[0].images if episode.steps else ()
-    view = start_view(episode.goal, episode.first_observation, experiences, images=first)
-    lesson = teacher.begin(episode.goal, episode.first_observation, experiences)
+    view = start_view(episode.goal, episode.first_observation, trajectory.experiences, images=first)
+    view.pool = trajectory.pool
+    lesson = teacher.begin(episode.goal, episode.first_observation, memories_for(teacher, view))
     samples = []
     for step, delivered, answered in zip(episode.steps, trajectory.delivered, [*episode.steps[1:], None]):
         samples.append(sample_of(view, lesson))
@@ -104,9 +103,7 @@ def own_episodes(
             )  # fmt: skip
 
             def labels(trajectory: Trajectory) -> list[Sample]:
-                episode = trajectory.episode
-                found = bank.retrieve(episode.goal, top_k, episode.first_observation, (episode.task_id,))
-                relabelled = relabel(trajectory, found, games.tasks.make_teacher(trajectory.task))
+                relabelled = relabel(trajectory, games.tasks.make_teacher(trajectory.task))
                 return list({sample.compiler_prompt: sample for sample in relabelled}.values())
 
             samples += itertools.chain(*games.tasks.each(labels, played))

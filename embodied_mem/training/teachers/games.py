@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from embodied_mem.agents.deliveries import MethodDelivery, check_names
+from embodied_mem.agents.task_pools import TaskPools
 from embodied_mem.compiler.view import View, render_experiences
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import MemoryBank
@@ -80,12 +81,14 @@ class Games:
 
     config: Config
     tasks: TrainingTasks
-    bank: MemoryBank
+    bank: MemoryBank | TaskPools
 
-    def seen(self, number: int) -> BankView:
+    def seen(self, number: int) -> BankView | TaskPools:
         """Return the bank as training shows it in pass or round `number`: under the settings of `config.data.banks`."""
         config = self.config
         settings, memory = config.data.banks or ("committed",), config.memory
+        if isinstance(self.bank, TaskPools):
+            return self.bank.seen(settings, config.seed + number)
         return BankView(
             self.bank, settings, seed=config.seed + number, numbered=memory.numbered, newest_first=memory.newest_first
         )
@@ -93,6 +96,7 @@ class Games:
     @functools.cached_property
     def _recalled(self) -> RecalledTexts:
         config = self.config
+        assert isinstance(self.bank, MemoryBank)  # methods observe whole episodes
         return RecalledTexts(config.data.methods, self.bank, config.seed, config.memory.numbered)
 
     def recall(self, number: int) -> Callable[[View, int], str] | None:

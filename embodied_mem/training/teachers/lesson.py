@@ -16,8 +16,10 @@ import numpy as np
 
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import CompilerOutput
+from embodied_mem.compiler.view import View
 from embodied_mem.memory import Experience
 from embodied_mem.memory.bank import OBJECT_WEIGHT
+from embodied_mem.memory.pool import Reading
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +65,11 @@ class Noise(Protocol):
 
 
 class Teacher(Noise, Protocol):
-    """Labels the steps of one episode; a new object, or `begin`, per episode."""
+    """Labels the steps of one episode; a new object, or `begin`, per episode.
+
+    One with the attribute `reads_pools` is given the `Pool` of a lifelong memory for the experiences, where there is
+    one.
+    """
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
         """Return the lesson of the first step."""
@@ -77,6 +83,11 @@ class Teacher(Noise, Protocol):
         ...
 
 
+def memories_for(teacher: Teacher, view: View) -> Any:
+    """Return what a teacher reads of an episode's memory: the pool if it `reads_pools`, else the experiences."""
+    return view.pool if view.pool is not None and getattr(teacher, "reads_pools", False) else view.experiences
+
+
 class Commanding:
     """`Teacher` whose guidance is the next command itself, for executors that were never taught to read guidance.
 
@@ -88,6 +99,7 @@ class Commanding:
 
     def __init__(self, teacher: Teacher):
         self._teacher = teacher
+        self.reads_pools = getattr(teacher, "reads_pools", False)
         self.mislead, self.imagined_answer = teacher.mislead, teacher.imagined_answer
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
@@ -133,6 +145,10 @@ class TaskSource(Protocol):
 
     def follower(self) -> Any:
         """Return a follower that carries out guidance word by word; None if there is none."""
+        return None
+
+    def memories(self, reading: Reading, held_out: bool) -> Any:
+        """Return `agents.task_pools.TaskPools` of the training tasks or those held out; None for a bank of episodes."""
         return None
 
     def player(self) -> Any:

@@ -52,10 +52,10 @@ def played():
     return bank, data.episodes, data.samples
 
 
-def trajectory_of(episode, outputs: list[CompilerOutput]) -> Trajectory:
+def trajectory_of(episode, outputs: list[CompilerOutput], experiences=()) -> Trajectory:
     """The episode as if a compiler had written these outputs."""
     delivered = [Delivered(record=Compiled(output, [], (), ())) for output in outputs]
-    return Trajectory(0, 0, episode, 1.0, delivered, [], 0.0, 0.0)
+    return Trajectory(0, 0, episode, 1.0, delivered, [], 0.0, 0.0, experiences=experiences)
 
 
 def experiences_of(bank, episode):
@@ -69,7 +69,7 @@ def test_a_compiler_that_writes_what_the_teacher_writes_gets_the_teachers_sample
         theirs = samples[position : position + len(episode.steps)]
         position += len(theirs)
         outputs = [parse_output(sample.output) for sample in theirs]
-        assert relabel(trajectory_of(episode, outputs), experiences_of(bank, episode), RuleTeacher()) == theirs
+        assert relabel(trajectory_of(episode, outputs, experiences_of(bank, episode)), RuleTeacher()) == theirs
     assert position == len(samples)
 
 
@@ -84,7 +84,7 @@ def test_a_mistake_is_in_the_next_prompt_and_the_teacher_takes_it_back(played):
     thing = f"{episode.goal.split()[2].strip('.')} 9"
     false = Create("seen", thing, place)
     outputs[0] = dataclasses.replace(first, edits=(*first.edits, false))
-    relabelled = relabel(trajectory_of(episode, outputs), experiences_of(bank, episode), RuleTeacher())
+    relabelled = relabel(trajectory_of(episode, outputs, experiences_of(bank, episode)), RuleTeacher())
     assert f"{thing} in {place}" in relabelled[1].compiler_prompt
     assert f"- seen: {thing}" in relabelled[1].output
     assert relabelled[0] == samples[start]
