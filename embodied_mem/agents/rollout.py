@@ -77,7 +77,7 @@ class HasPools(Protocol):
     """A bank whose tasks begin with the pool of a lifelong memory."""
 
     def pool(self, task_id: str) -> Pool | None:
-        """Return the pool of a task; None where it has the experiences alone."""
+        """Return the pool of a task; None for experiences alone."""
         ...
 
 
@@ -305,13 +305,13 @@ class Lockstep:
         observations, self.info = envs.reset(options={"task_indices": np.asarray(indices)})
         self.rows: list[Row] = []
         banks = bank if isinstance(bank, Sequence) else [bank] * len(tasks)
-        for i, (task, known) in enumerate(zip(tasks, banks, strict=True)):
+        for i, (task, its_bank) in enumerate(zip(tasks, banks, strict=True)):
             goal, task_id, text = self.info["goal"][i], self.info["task_id"][i], observations[i]
-            found = known.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
+            experiences = its_bank.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
             progress = float(self.info["progress"][i])
             seen = observation(text, self.info, i)
-            view = start_view(goal, text, found, task_id, seen.images)
-            view.pool = known.pool(task_id) if isinstance(known, HasPools) else None
+            view = start_view(goal, text, experiences, task_id, seen.images)
+            view.pool = its_bank.pool(task_id) if isinstance(its_bank, HasPools) else None
             self.rows.append(Row(i, int(task), task_id, view, seen, progress))
         self.running = self.rows
 

@@ -1,7 +1,7 @@
 """What a lifelong memory holds when each of some tasks begins, so that tasks can be played in any order.
 
     pools = TaskPools({"home_3_day_0017": Start(pool, experiences)})
-    pools.seen(("pool", "committed", "empty"), seed=0)       # a `Bank` of training: one of the three an episode
+    pools.under(("pool", "committed", "empty"), seed=0)       # a `Bank` of training: one of the three an episode
 
 The memory has lived what came before the task, by whoever acted then.
 """
@@ -52,7 +52,7 @@ class TaskPools:
     def task_key(task_id: str) -> str:
         return task_id
 
-    def seen(self, settings: Sequence[str], seed: int) -> TaskPools:
+    def under(self, settings: Sequence[str], seed: int) -> TaskPools:
         """Return the same memories under other settings.
 
         Raises:
@@ -63,7 +63,7 @@ class TaskPools:
         return dataclasses.replace(self, settings=tuple(settings), seed=seed)
 
     def retrieve(self, goal: str, k: int, context: str, exclude_task_ids: tuple[str, ...]) -> Sequence[Experience]:
-        """Return the past episodes of the task that is played, which is the one left out."""
+        """Return the past episodes of the task that is played."""
         (task_id,) = exclude_task_ids
         return self.starts[task_id].experiences[:k] if self._setting(task_id) == "committed" else ()
 
@@ -71,8 +71,8 @@ class TaskPools:
         """Return the pool of a task under the setting that has it."""
         return self.starts[task_id].pool if self._setting(task_id) == "pool" else None
 
-    def lived(self) -> Callable[[View], Pool]:
-        """Return what gives `LifelongDelivery` its pools."""
+    def start_pools(self) -> Callable[[View], Pool]:
+        """Return the pools for `LifelongDelivery`."""
         return lambda view: self.starts[view.task_id].pool
 
     def _setting(self, task_id: str) -> str:

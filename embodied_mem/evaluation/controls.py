@@ -181,7 +181,7 @@ def under(
     view: Any
     life: Callable[[], Any]
     if isinstance(bank, TaskPools):
-        view, life = bank.seen((setting.bank,), 0), bank.lived
+        view, life = bank.under((setting.bank,), 0), bank.start_pools
     else:
         view = BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first)
         life = functools.partial(_life_of, bank, view, setting.bank)

@@ -212,7 +212,7 @@ def _others(
 def _packed(
     best: Sequence[Record], reading: Reading, counter: Callable[[str], int], words: Set[str] = frozenset()
 ) -> Pool:
-    """Take what fits and has all the words, best first; cut raw trajectories."""
+    """Take the best that fit and have all words; cut raw trajectories."""
     records: list[Record] = []
     rest: list[LeftOut] = []
     room = reading.budget_tokens

@@ -94,11 +94,11 @@ def make_tasks(config: Config) -> TrainingTasks:
         return shown(SharedEnvs(own), world) if count > 1 else own
 
     validation = make_shared(valid, config.evaluation.batch_size, world.max_steps)
-    test, tested = validation, valid
+    test, test_tasks = validation, valid
     if config.evaluation.tasks:
-        asked = dataclasses.replace(world, valid=config.evaluation.tasks, num_valid=0)
-        tested = [source.sides()[1] for source in sources_of(asked, config.seed)]
-        test = make_shared(tested, config.evaluation.batch_size, world.max_steps)
+        test_world = dataclasses.replace(world, valid=config.evaluation.tasks, num_valid=0)
+        test_tasks = [source.sides()[1] for source in sources_of(test_world, config.seed)]
+        test = make_shared(test_tasks, config.evaluation.batch_size, world.max_steps)
     kinds = None if len(sources) == 1 else sorted({kind for source in sources for kind in source.kinds})
     of_task = [source for source, tasks in zip(sources, train) for _ in tasks]
 
@@ -119,7 +119,7 @@ def make_tasks(config: Config) -> TrainingTasks:
         lambda task: of_task[task].commands(),
         task_key_of(sources),
         test=test,
-        num_test=sum(map(len, tested)),
+        num_test=sum(map(len, test_tasks)),
         follower=follower,
     )
 
@@ -147,7 +147,7 @@ def sources_of(world: WorldConfig, seed: int) -> list[TaskSource]:
 
 
 def _pools(sources: Sequence[TaskSource], config: Config, held_out: bool) -> Any:
-    """Return a single source's memories of its tasks; None if it has a bank of episodes."""
+    """Return a single source's memories; None for a bank of episodes."""
     source = sources[0] if len(sources) == 1 else None
     return source.memories(config.memory.reading, held_out) if source and hasattr(source, "memories") else None
 

@@ -1,6 +1,7 @@
 """Scores players by rules on generated lives: 200 tasks in one home, with people who tell, move and take back things.
 
     --homes 6 --rows oracle none bank lifelong "without notes"
+    --weights DIR --deliveries none static compiled lifelong_static lifelong_compiled
 
 `oracle` knows today's places and what each instruction means, `none` has no memory, `bank` reads all past episodes, and
 `lifelong` a `LifelongMemory` that is told and shown everything through its public methods. All four are carried out by
@@ -8,7 +9,10 @@ the same rules. `pool of K` reads so many records of `memory.pool` and nothing e
 rows `X alone` have one. Other rows are conditions of the memory: `poisoned` (a document tells something false each
 day), `contradicted` (a guest says the contrary of each sentence), `irrelevant` (100 tasks in another home before), and
 `stale` with its own `none`, `bank` and `oracle`: half of the own places change after half the tasks, with nobody saying
-so. Tasks of a life depend on each other, so intervals are over homes. Nothing is trained.
+so. Tasks of a life depend on each other, so intervals are over homes.
+
+With `--deliveries`, trained models play the first 20 and the last 100 days. Each begins with the memory of a
+demonstrator who knew the truth of all days before; `oracle` is by rules.
 """
 
 from __future__ import annotations
@@ -17,13 +21,18 @@ import dataclasses
 import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from embodied_mem.agents.deliveries import delivery_names
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation.benchmark import Published, check_least, option
+from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, option
+from embodied_mem.evaluation.command import Models
+from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import manifest, write_result
+from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.tables import markdown, rate
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.alfworld.generator import Generator
@@ -31,9 +40,6 @@ from embodied_mem.worlds.alfworld.life import CUES, Life, LifeMix, homes_of, mak
 from experiments.configs._life import MIX, PARTS, SEED
 
 from .player import MODULES, Condition, Outcome, play_life
-
-if TYPE_CHECKING:
-    from embodied_mem.evaluation.command import Models
 
 
 def _without(*names: str) -> tuple[str, ...]:
@@ -74,6 +80,10 @@ class LifeConfig:
     homes: int = option(6, "homes held out, a life each")
     rows: tuple[str, ...] = option(tuple(CONDITIONS), "players and conditions", choices=tuple(CONDITIONS))
     num_tasks: int = option(MIX.num_tasks, "tasks of a life")
+    weights: str = option("", "folder of trained models, for --deliveries")
+    deliveries: tuple[str, ...] = option(
+        (), "how trained models get memory, in place of --rows", choices=delivery_names
+    )
 
     def __post_init__(self) -> None:
         check_least(self, homes=1, num_tasks=2)
@@ -90,6 +100,8 @@ class LifeBenchmark:
         self, config: LifeConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
         """Play the lives, as `Benchmark.evaluate`."""
+        if config.deliveries:
+            return _play_deliveries(config, models or Models(config.weights), result)
         if unknown := set(config.rows) - set(CONDITIONS):
             raise InvalidInputError(f"--rows: expected some of {', '.join(CONDITIONS)}, got {sorted(unknown)}")
         mixes = {stale: dataclasses.replace(mix, num_tasks=config.num_tasks) for stale, mix in
@@ -133,6 +145,8 @@ class LifeBenchmark:
             rows.append((name, *ends, *cues))
         shares = ", ".join(f"{cue} {100 * share:.0f}" for cue, share in report["shares"].items())
         more = f"Columns of cues: success in the last {LAST} tasks. Shares of the tasks in percent: {shares}."
+        for pair, (difference, low, high) in report.get("differences", {}).items():
+            more += f"\n\n{pair}: {100 * difference:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]."
         return markdown(head, rows, more)
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +158,51 @@ def held_out_lives(mix: LifeMix, count: int, part: str) -> list[Life]:
     """Make the lives of the first so many homes of a part."""
     generator = Generator(SEED, habit=1.0, own_habits=True)
     return [make_life(generator, home, mix, is_held_out=True) for home in homes_of(generator, count, PARTS[part])]
+
+
+PAIRS = (("lifelong_compiled", "none"), ("lifelong_compiled", "compiled"), ("compiled", "none"))
+"""Deliveries whose difference is shown, over the same days."""
+
+
+def _play_deliveries(config: LifeConfig, models: Models, result: pathlib.Path | None) -> dict[str, Any]:
+    from embodied_mem.evaluation.score import score
+
+    from .tasks import LifeEnvs, lives_of, pools_of
+
+    bundle = models.load()
+    trained, part = bundle.config, config.part
+    lives = [replace(life, days=life.days[: config.num_tasks]) for life in lives_of(config.homes, part)]
+    scored_lives = [replace(life, days=(*life.days[:FIRST], *life.days[FIRST:][-LAST:])) for life in lives]
+    days = [day for life in scored_lives for day in life.days]
+    envs = LifeEnvs(days, min(trained.evaluation.batch_size, len(days)), trained.seed, trained.world.max_steps)
+    facts: dict[str, Any] = manifest(
+        world="life", part=part, homes=config.homes, num_tasks=config.num_tasks, mix=dataclasses.asdict(MIX),
+        shares={cue: float(np.mean([life.shares()[cue] for life in lives])) for cue in CUES},
+        fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
+    )  # fmt: skip
+    own_file = None if result is None else pathlib.Path(f"{result}.episodes.jsonl")
+    belongs_to = {name: facts[name] for name in ("commit", "part", "homes", "num_tasks", "fingerprint")}
+    scores = score(
+        bundle, envs, len(days), pools_of(lives, days, trained.memory.reading), deliveries=config.deliveries,
+        seeds=(0,), temperature=trained.evaluation.temperature, finished=Finished(own_file, belongs_to, EpisodeResult),
+    )  # fmt: skip
+    oracle = [
+        [one for day, one in zip(life.days, play_life(life, CONDITIONS["oracle"])) if day in days_of.days]
+        for life, days_of in zip(lives, scored_lives)
+    ]
+    rows = {"oracle": _row(scored_lives, oracle)}
+    for name, one in scores.items():
+        wins = one.won[:, 0].reshape(len(lives), -1)
+        rows[name] = _row(scored_lives, [[Outcome(bool(win), 0) for win in life] for life in wins]) | one.to_json()
+    differences = {
+        f"{name} against {other}": paired_difference(scores[name].won, scores[other].won)
+        for name, other in PAIRS if {name, other} <= scores.keys()
+    }  # fmt: skip
+    report = {**facts, "rows": rows, "differences": differences}
+    if own_file is not None:
+        write_result(result, report)
+        own_file.unlink()
+    return report
 
 
 def _row(lives: Sequence[Life], results: Sequence[Sequence[Outcome]]) -> dict[str, Any]:

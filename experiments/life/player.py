@@ -40,16 +40,16 @@ class LifeTeacher(ProcedureTeacher):
     reads_pools = True
 
     def __init__(self, knowledge: Knowledge | None = None, kinds: Sequence[str] | None = None):
-        super().__init__(self._searched, kinds=kinds)
-        self._told = knowledge
+        super().__init__(self._search_order, kinds=kinds)
+        self._at_start = knowledge
 
     def begin(self, goal: str, first_observation: str, experiences: Any) -> Lesson:
         room = parse_room(first_observation)
-        self._knowledge = knowledge_of(experiences, goal, room) if self._told is None else self._told
+        self._knowledge = knowledge_of(experiences, goal, room) if self._at_start is None else self._at_start
         self._meaning, self._kind = self._knowledge.task, read_instruction(goal).kind
         return super().begin(goal, first_observation, ())
 
-    def _searched(self, kind: str, places: Sequence[str]) -> list[str]:
+    def _search_order(self, kind: str, places: Sequence[str]) -> list[str]:
         return [place for place in statistics_order(kind, places) if place not in self._knowledge.avoid]
 
     def _set_task(self, goal: str) -> None:

@@ -272,7 +272,7 @@ class LifelongReader:
 
 
 def knowledge_of(memories: Any, goal: str, room: Sequence[str]) -> Knowledge:
-    """Return what a pool, or experiences of a bank, tell about a goal."""
+    """Read a pool, or experiences of a bank, for a goal."""
     if isinstance(memories, Pool):
         return GivenReader(memories).read(goal, room)
     return BankReader([one.episode for one in sorted(memories, key=lambda one: one.index)]).read(goal, room)
@@ -292,7 +292,7 @@ class PoolReader(LifelongReader):
         self._pool: list[Record] = []
 
     def _records(self, query: str) -> Mapping[str, list[Record]]:
-        self._pool = self._found(query)
+        self._pool = self._records_about(query)
         by_module: dict[str, list[Record]] = {name: [] for name in ("notes", "profile", "episodic", "semantic")}
         for record in self._pool:
             if record.kind in ("experience", "failure"):
@@ -301,7 +301,7 @@ class PoolReader(LifelongReader):
             by_module.setdefault(record.module, []).append(record)
         return by_module
 
-    def _found(self, query: str) -> list[Record]:
+    def _records_about(self, query: str) -> list[Record]:
         return self._memory.pool(k=self._k, about=query)
 
     def _sights(self, kind: str) -> list[tuple[str, int, bool]]:
@@ -321,7 +321,7 @@ class GivenReader(PoolReader):
     def __init__(self, pool: Pool, user: str = "ann"):
         self._pool, self._user = list(pool.records), user
 
-    def _found(self, query: str) -> list[Record]:
+    def _records_about(self, query: str) -> list[Record]:
         return self._pool
 
     def _note(self, number: int) -> Record | None:

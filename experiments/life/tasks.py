@@ -42,7 +42,7 @@ def _life(home: int, is_held_out: bool) -> Life:
 
 
 def lives_of(num_homes: int, part: str) -> list[Life]:
-    """Return the lives of the first homes of a part: `train`, `dev` or `report`."""
+    """Return lives of the part `train`, `dev` or `report`."""
     generator = Generator(SEED, habit=1.0, own_habits=True)
     homes = homes_of(generator, num_homes, PARTS.get(part, 0))
     if part == "train":
@@ -75,7 +75,7 @@ class _Noting(Oracle):
 
 
 def starts_of(life: Life, reading: Reading, names: Container[str]) -> dict[str, Start]:
-    """Return what memory holds when these tasks of a life begin, which a demonstrator has lived until then."""
+    """Live a home by its truth, and note the memory of some tasks."""
     player = Player(Condition("demonstrator", modules=MODULES))
     player.reader = player.oracle = noting = _Noting(reading, names)
     assert player.memory is not None

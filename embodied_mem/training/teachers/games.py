@@ -88,7 +88,7 @@ class Games:
         config = self.config
         settings, memory = config.data.banks or ("committed",), config.memory
         if isinstance(self.bank, TaskPools):
-            return self.bank.seen(settings, config.seed + number)
+            return self.bank.under(settings, config.seed + number)
         return BankView(
             self.bank, settings, seed=config.seed + number, numbered=memory.numbered, newest_first=memory.newest_first
         )

@@ -84,7 +84,7 @@ class Teacher(Noise, Protocol):
 
 
 def memories_for(teacher: Teacher, view: View) -> Any:
-    """Return what a teacher reads of an episode's memory: the pool if it `reads_pools`, else the experiences."""
+    """Return the pool for a teacher with `reads_pools`, else the experiences."""
     return view.pool if view.pool is not None and getattr(teacher, "reads_pools", False) else view.experiences
 
 
@@ -148,7 +148,7 @@ class TaskSource(Protocol):
         return None
 
     def memories(self, reading: Reading, held_out: bool) -> Any:
-        """Return `agents.task_pools.TaskPools` of the training tasks or those held out; None for a bank of episodes."""
+        """Return `TaskPools` of training or held-out tasks; None for banks of episodes."""
         return None
 
     def player(self) -> Any:
