@@ -69,7 +69,7 @@ class TrainingTasks:
 
 
 def make_tasks(config: Config) -> TrainingTasks:
-    """Return the tasks of the world that `config.world` names, or of every world of this package.
+    """Return the tasks of the world in `config.world`, or of every world.
 
     Raises:
         DataNotFoundError: a split that is not installed.
@@ -140,7 +140,7 @@ def task_key_of(sources: Sequence[TaskSource]) -> Callable[[str], str]:
 
 
 def sources_of(world: WorldConfig, seed: int) -> list[TaskSource]:
-    """Return a world's sources of tasks; for `EVERY_WORLD`, those of each world of this package."""
+    """Return a world's sources of tasks, or with `EVERY_WORLD` all worlds'."""
     mixed = [name for name in registry.names("tasks") if name in registry.BUILT_IN]
     names = mixed if world.name == EVERY_WORLD else [world.name]
     return [registry.load(name, "tasks")(world, seed) for name in names]
