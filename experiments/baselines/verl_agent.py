@@ -30,6 +30,7 @@ class VerlAgent(Agent):
         put: unused, since actions are listed.
         player: acts where there is no model.
         scheme: of the messages.
+        reply_tokens: longest reply, thoughts included.
 
     Attributes:
         record: of the task that is played.
@@ -47,10 +48,12 @@ class VerlAgent(Agent):
         put: str = "",
         player: Player | None = None,
         scheme: ThinkAction | None = None,
+        reply_tokens: int = MAX_REPLY_TOKENS,
     ):
         if (chat is None) is (player is None):
             raise InvalidInputError(f"{type(self).__name__}: expected a chat model or a player, got both or neither")
         self._chat, self._player, self.scheme = chat, player, scheme or ThinkAction()
+        self._reply_tokens = reply_tokens
         self.record = TaskRecord()
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
@@ -75,8 +78,9 @@ class VerlAgent(Agent):
         """Ask the model for this step."""
         return self.ask(self.scheme.prompt(self._first, self._turns, admissible))
 
-    def ask(self, message: str, system: str = "", max_tokens: int = MAX_REPLY_TOKENS) -> str:
+    def ask(self, message: str, system: str = "", max_tokens: int | None = None) -> str:
         """Send one message, behind a system message if there is one."""
         assert self._chat is not None
         before = [{"role": "system", "content": system}] if system else []
-        return self._chat.complete([*before, {"role": "user", "content": message}], max_tokens=max_tokens).text
+        messages = [*before, {"role": "user", "content": message}]
+        return self._chat.complete(messages, max_tokens=max_tokens or self._reply_tokens).text

@@ -227,6 +227,28 @@ def test_a_budget_ends_the_command(tmp_path):
         server.close()
 
 
+@pytest.mark.parametrize("agent", ["verl_agent", "memharness"])
+def test_agents_that_think_in_tags_get_the_prompts_of_the_command(agent, tmp_path):
+    prompts = tmp_path / "prompts.txt"
+    first, later = "Start: {current_observation}", "Step {current_step}: {action_history} {current_observation}"
+    prompts.write_text(f"{first}\n---\n{later}\n")
+    server = Server(lambda body: reply("<think>So.</think><action>look</action>"))
+    few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "4", "--repeat", "1", "--model", "tiny"]
+    try:
+        report = main(
+            ["--agents", agent, *few, "--server", server.url, "--prompt_file", str(prompts), "--history", "1",
+             "--reply_tokens", "64"]
+        )  # fmt: skip
+    finally:
+        server.close()
+    bodies = [body for _, _, body in server.requests if len(body["messages"]) == 1]
+    texts = [body["messages"][0]["content"] for body in bodies]
+    assert texts[0].startswith("Start: ")
+    assert texts[3].startswith("Step 4: [Observation 3: ")
+    assert {body["max_tokens"] for body in bodies} == {64}
+    assert report["prompts"]["history"] == 1
+
+
 def test_what_is_missing_is_said():
     with pytest.raises(
         InvalidInputError, match="--agents chat_planner_critic: expected --model, and --server or --record"

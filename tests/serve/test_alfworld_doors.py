@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 
 import pytest
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.serve.ragen import AlfredEnvConfig, AlfredTXTEnv
 from embodied_mem.serve.verl_agent import build_alfworld_envs
+from embodied_mem.worlds.alfworld import compat
 from embodied_mem.worlds.alfworld import env as alfworld
 from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv
 from embodied_mem.worlds.alfworld.engine import Game
@@ -132,11 +134,21 @@ def test_no_expert_advises_under_dagger(make):
     assert "extra.expert_plan" not in envs.reset()[2][0]
 
 
-def test_sorted_games_are_the_same_wherever_the_folder_lies(make, capsys):
-    envs = make(env_kwargs={"order": "sorted"})
-    printed = capsys.readouterr().err
-    assert f"5 games of train, list {envs.games_hash[:16]}" in printed
-    assert envs.games_hash == make(env_kwargs={"order": "sorted"}).games_hash
+def test_sorted_games_are_the_same_wherever_the_folder_lies(config, make, tmp_path, capsys, monkeypatch):
+    sort = {"env_kwargs": {"order": "sorted"}, "env_num": 4, "group_n": 1}
+    envs = make(**sort)
+    assert f"5 games of train, list {envs.games_hash[:16]}" in capsys.readouterr().err
+    games = [info["extra.gamefile"] for info in envs.reset()[2]]
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(config["dataset"]["data_path"], copy)
+    elsewhere = {**config, "dataset": {**config["dataset"], "data_path": str(copy)}}
+    walk = compat.walk
+    monkeypatch.setattr(compat, "walk", lambda folder: reversed(list(walk(folder))))  # as another file system may
+    again = make(lambda config: elsewhere, **sort)
+    assert again.games_hash == envs.games_hash != make(lambda config: elsewhere).games_hash
+    assert [info["extra.gamefile"] for info in again.reset()[2]] == [
+        file.replace(config["dataset"]["data_path"], str(copy)) for file in games
+    ]
 
 
 def test_older_copies_pass_the_split_without_resources(make, tmp_path, capsys):

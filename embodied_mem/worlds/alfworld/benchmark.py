@@ -105,6 +105,8 @@ TRAINED_ON = ("alfworld", "all")
 MAX_STEPS = 50
 ASKING = {"memharness", "reflexion", "verl_agent"}
 """Agents of other papers that act by a chat model where there is one."""
+THINKING = {"memharness", "verl_agent"}
+"""Of these, agents whose prompts and replies are those of `--format think_action`."""
 CHAT_AGENTS = chat_agents(ABLATIONS)
 """Agents that ask a chat model -> the agent by rules with the same parts."""
 MAX_REQUESTS = 8
@@ -158,11 +160,11 @@ class AlfworldConfig(ControlOptions, SeatOptions):
     format: str = option(
         "command", "of what --executor or --model reads and writes", choices=("command", "think_action")
     )
-    history: int = option(2, "of --format think_action: steps that a prompt repeats")
+    history: int = option(2, "of think_action, verl_agent, memharness: steps that a prompt repeats")
     prompt_file: str = option(
-        "", "of --format think_action: templates of the first prompt and, after a line ---, others"
+        "", "of think_action, verl_agent, memharness: templates of the first prompt and, after a line ---, others"
     )
-    reply_tokens: int = option(512, "of --format think_action: longest reply, thoughts included")
+    reply_tokens: int = option(512, "of think_action, verl_agent, memharness: longest reply, thoughts included")
     full_turns: int = option(0, "latest turns whose answers the executor reads; default: the weights' own")
     sees: bool = option(
         False,
@@ -427,7 +429,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
 
     def make_agent(name: str) -> Agent:
         if name in registry.names("agents"):
-            return baseline_agent(name, config.grammar, model)
+            return baseline_agent(name, config, model)
         settings = dataclasses.replace(ABLATIONS[CHAT_AGENTS.get(name, name)], grammar=config.grammar)
         parts: dict[str, Any] = {}
         if model is not None and name in CHAT_AGENTS:
@@ -447,6 +449,8 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
         "seed": config.seed, "lives": config.lives, "repeat": config.repeat, "max_steps": max_steps,
         "grammar": config.grammar,
     }  # fmt: skip
+    if model and THINKING & set(config.agents):
+        settings |= {"prompts": dataclasses.asdict(think_action(config)), "reply_tokens": config.reply_tokens}
     report = {
         "agents": task_sequence.rows_of(played),
         "num_tasks": len(games),
@@ -469,12 +473,13 @@ def row_of(agent: str, model: ChatModel | None) -> str:
     return f"{agent} (rules)" if by_rules else agent
 
 
-def baseline_agent(name: str, grammar: str, model: ChatModel | None) -> Agent:
-    """Return an agent of another paper; Reflexion asks the model where there is one."""
+def baseline_agent(name: str, config: AlfworldConfig, model: ChatModel | None) -> Agent:
+    """Return an agent of another paper, which asks the model where there is one and it can."""
     make: Callable[..., Agent] = registry.load("agents", name)
-    if name in ASKING and model is not None:
-        return make(model, put_command("THING", "PLACE", grammar))
-    return make(player=ObservingExpert(grammar))
+    if name not in ASKING or model is None:
+        return make(player=ObservingExpert(config.grammar))
+    more = {"scheme": think_action(config), "reply_tokens": config.reply_tokens} if name in THINKING else {}
+    return make(model, put_command("THING", "PLACE", config.grammar), **more)
 
 
 def games_for(config: AlfworldConfig) -> tuple[str, list[Game | pathlib.Path]]:
