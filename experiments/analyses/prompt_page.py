@@ -40,6 +40,10 @@ from embodied_mem.worlds.alfworld.generator import generated_home
 from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from embodied_mem.worlds.memento.agent.react import ReActAgent
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+
+from experiments.solvers.memento.chat_retrieval import ChatRetrieval
+
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "prompts.md"
 FACTS = [("banana", "on", "counter"), ("agent", "next to", "banana"), ("oven", "is", "closed")]
 HOUSE = """Task: Put my favourite cup on the bed.
@@ -116,8 +120,17 @@ def filled() -> dict[str, str]:
     observations, info = envs.make("alfworld", num_envs=1, **home).reset(options={})
     teacher.begin(info["goal"][0], observations[0], ())
     pairs["teacher"] = texts(teacher.messages())
-    pairs |= memory_prompts()
+    pairs |= retrieval_prompts() | memory_prompts()
     return {f"{name}_{part}": text for name, both in pairs.items() for part, text in zip(("system", "user"), both)}
+
+
+def retrieval_prompts() -> dict[str, tuple[str, str]]:
+    """Return the prompts of MEMENTO's retrieval by a model."""
+    requests: list[tuple[str, str]] = []
+    model = ChatRetrieval(ChatWriter(lambda messages: requests.append(texts(messages)) or ""))
+    model.scores("Bring me my favourite cup.", ["Put the red cup on the table. It was a gift from my sister."])
+    model.sentences("Bring me my favourite cup.")
+    return dict(zip(("rerank", "expand"), requests))
 
 
 MEMORY = (

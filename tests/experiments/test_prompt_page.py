@@ -9,7 +9,10 @@ import pytest
 from experiments.analyses import prompt_page
 
 PACKAGE = pathlib.Path(prompt_page.__file__).parents[2] / "embodied_mem"
-SEATS = ("perceiver", "planner", "critic", "react", "teacher", *(f"memory_{name}" for name in prompt_page.MEMORY))
+SEATS = (
+    "perceiver", "planner", "critic", "react", "rerank", "expand", "teacher",
+    *(f"memory_{name}" for name in prompt_page.MEMORY),
+)  # fmt: skip
 
 
 def test_the_page_is_up_to_date(monkeypatch, tmp_path):

@@ -5,7 +5,12 @@
     --agents react --server http://localhost:8000/v1 --model NAME --record calls.jsonl     # a chat model acts
     --agents react --tables top_k formats damage --profile --parallel 16 --server ...
 
-With react, the model also writes the summaries of `formats` and the user's profile.
+    --agents react --preset paper --embedder FOLDER --server ...      # the paper's settings; FOLDER: all-mpnet-base-v2
+    --agents human --num_tasks 2                  # you act at the terminal, with the memories of the planner's runs
+
+With react, the model also writes the summaries of `formats` and the user's profile, and it is what the strategies
+`reranker` and `query_expansion` ask. --preset paper: memories by similarity (unless --strategy names another), k = 5,
+at most 40 actions, temperature 0, the stop word `Assigned!`.
 
 The agent plays the acquisition episodes; its traces are its memory. It then plays the utilisation stages (single,
 joint, and 3-joint tasks drawn anew) with k memories of the same house. With --result the tables go beside the report as
@@ -56,6 +61,8 @@ from embodied_mem.worlds.memento.joint_tasks import triples
 from embodied_mem.worlds.memento.traces.trace import Trace
 
 from . import protocol, tables, variants
+from .chat_retrieval import ChatRetrieval
+from .human import HumanAgent
 from .planner import MemoryPlanner
 from .retrieval import STRATEGIES, TraceMemory, clauses_of, expansions_of
 from .variants import DAMAGES, SHOWN, damaged, mixed_up
@@ -67,13 +74,16 @@ LONG = 80
 """Actions of the table `limits`."""
 
 
-AGENTS = ("planner", "react")
+AGENTS = ("planner", "react", "human")
 EMBEDDERS = ("auto", "minilm", "lexical")
 TABLES = (
     "realistic", "limits", "retrieval", "top_k", "formats", "damage", "profile", "variants", "rewordings",
     "captions", "joined", "encoders",
 )  # fmt: skip
 BY_AGENT = "default"
+PRESETS = ("", "paper")
+STOP = "Assigned!"
+"""What a model ends an answer with, and is cut off at in the paper."""
 NOISES = (0.0, 0.25, 0.5)
 JOINED_K = (1, 3, 5, 10)
 
@@ -83,7 +93,10 @@ class MementoConfig(ChatOptions):
     """What is played, as the options say."""
 
     data: str = option("", "folder with scenes.json, variants.json, episodes/; default: $EMBODIED_MEM_DATA/memento")
-    embedder: str = option("auto", "minilm, lexical, or auto: minilm where its weights are installed")
+    preset: str = option("", "paper: its settings, see above", choices=PRESETS)
+    embedder: str = option(
+        "auto", "minilm, lexical, a folder of another sentence encoder, or auto: minilm where its weights are installed"
+    )
     encoder: str = option("", "folder of another sentence encoder, BERT's or MPNet's, for the table encoders")
     strategy: str = option("hybrid", "how memories are found in the main table")
     k: int = option(5, "memories given")
@@ -92,10 +105,12 @@ class MementoConfig(ChatOptions):
     draws: int = option(2, "rewordings drawn for each single task from each list of them")
     seed: int = option(0, "of the world's chance and of every draw")
     num_tasks: int = option(0, "of each utilisation stage, the first so many; 0 takes all")
-    agents: tuple[str, ...] = option(("planner",), "who plays: the planner, or a chat model (react)", choices=AGENTS)
+    agents: tuple[str, ...] = option(
+        ("planner",), "who plays: the planner, a chat model (react), or a person", choices=AGENTS
+    )
     tables: tuple[str, ...] = option(
         (BY_AGENT,),
-        "tables besides the main one; none for the main one alone; default: all, with react none",
+        "tables besides the main one; none for the main one alone; default: all for the planner",
         choices=(BY_AGENT, *TABLES),
     )
     profile: bool = option(False, "of the main table: agents also get the user's profile")
@@ -103,9 +118,19 @@ class MementoConfig(ChatOptions):
     trace: pathlib.Path | None = trace_option("the main table's episodes")
 
     def __post_init__(self) -> None:
-        for name, known in (("embedder", EMBEDDERS), ("strategy", STRATEGIES)):
-            if getattr(self, name) not in known:
-                raise InvalidInputError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
+        if self.embedder not in EMBEDDERS and not pathlib.Path(self.embedder).is_dir():
+            raise InvalidInputError(
+                f"embedder: expected one of {', '.join(EMBEDDERS)} or a folder, got {self.embedder!r}"
+            )
+        if self.strategy not in STRATEGIES:
+            raise InvalidInputError(f"strategy: expected one of {', '.join(STRATEGIES)}, got {self.strategy!r}")
+        if self.preset and self.embedder in ("auto", "lexical"):
+            raise InvalidInputError(
+                f"preset: expected --embedder with the folder of all-mpnet-base-v2 or of another sentence encoder, or "
+                f"minilm, got {self.embedder}"
+            )
+        if self.preset and self.strategy == "hybrid":  # the default, which is ours
+            object.__setattr__(self, "strategy", "similarity")
         check_least(self, parallel=1, k=1, max_steps=1, num_tasks=0, triples_per_scene=0, draws=1, seed=0)
         if len(self.agents) != 1 or self.agents[0] not in AGENTS:
             raise InvalidInputError(
@@ -124,6 +149,8 @@ class MementoConfig(ChatOptions):
 
 def embedder_of(name: str) -> CachedEmbedder:
     """Return the embedder called so; `auto` takes the model where it is installed, else the lexical one."""
+    if name not in EMBEDDERS:
+        return encoder_of(name)
     if name != "lexical":
         try:
             from embodied_mem.models.sentence_encoders import SentenceEncoder
@@ -151,9 +178,11 @@ class Evaluation:
         self.embedder = embedder_of(options.embedder)
         self.records = {stage: load_records(stage, self.root) for stage in ("acquisition", "single", "joint")}
         self._check()
-        self.model = chat_model(options, "--agents react") if options.agents == ("react",) else None
+        stop = {"stop": [STOP]} if options.preset else {}
+        self.model = chat_model(options, "--agents react", stop) if options.agents == ("react",) else None
         self.seats = Seats(self.model, memory=self.model) if self.model else None
         self.writer = ChatWriter(self.seats.memory) if self.seats and self.seats.memory else None
+        self._asking = ChatRetrieval(self.writer, options.parallel) if self.writer else None
         self._played: dict[tuple[Any, ...], list[protocol.Run]] = {}
         categories = {template: category for template, category, _ in load_captions(self.root)}
         self.records["joint3"] = triples(
@@ -176,7 +205,9 @@ class Evaluation:
         needed = {number for stage in STAGES for record in self.records[stage] for number in related_ids(record)}
         self.records["acquisition"] = [r for r in self.records["acquisition"] if str(r["episode_id"]) in needed]
 
-    def _agent(self, limit: int) -> HouseholdAgent:
+    def _agent(self, limit: int, stage: str) -> HouseholdAgent:
+        if self.options.agents == ("human",) and stage != "acquisition":
+            return HumanAgent()
         return MemoryPlanner(self.embedder, max_actions=limit) if self.model is None else ReActAgent(self.model)
 
     def _check(self) -> None:
@@ -218,13 +249,14 @@ class Evaluation:
             self._played[key] = protocol.play_stage(
                 alone or tasks_of(records, self.root),
                 records,
-                lambda: self._agent(limit),
+                lambda: self._agent(limit, stage),
                 lambda record: gifts[str(record["episode_id"])],
                 seed=self.options.seed,
                 max_steps=limit,
                 trace=self._trace if stage else None,
                 name=stage,
                 parallel=self.options.parallel,
+                num_envs=1 if self.options.agents == ("human",) else protocol.NUM_ENVS,
             )
             if self.seats is not None:
                 self.seats.counts()  # says that a budget was used up, which a profile survives
@@ -237,7 +269,7 @@ class Evaluation:
 
     def memory_of(self, traces: Iterable[Trace]) -> TraceMemory:
         """Episodic memory of these traces."""
-        return TraceMemory(traces, self.embedder)
+        return TraceMemory(traces, self.embedder, model=self._asking)
 
     def use(
         self,
@@ -493,7 +525,7 @@ BENCHMARK = MementoBenchmark()
 def episode_of(stage: str, run: protocol.Run, config: MementoConfig) -> EpisodeResult:
     """Return the result of a run of the main table."""
     more = {"sim_steps": run.sim_steps, "missing": int(run.missing)}
-    agent = config.strategy if config.agents == ("planner",) else "react"
+    agent = config.strategy if config.agents == ("planner",) else config.agents[0]
     return EpisodeResult(
         agent, run.episode_id, run.won, run.progress, run.cycles, subset=stage, seed=config.seed, more=more
     )

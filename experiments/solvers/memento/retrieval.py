@@ -6,9 +6,10 @@
 An instruction is cut into clauses that can be asked for alone ("... Then, could you ..."): each may need a memory of
 its own. For each clause a memory gets a probability, softmax over the house's memories of a weighted sum of `FEATURES`;
 memories are ranked by the sum of their probabilities over the clauses. So a clause that is sure of its memory takes
-one place, and one that is not takes several. No model but the embedder is asked.
+one place, and one that is not takes several. With a chat model (`ChatRetrieval`), it reranks and expands queries, as in
+the paper; else rules do.
 
-Source: MEMENTO C.1 (similarity within the scene), E.3 (strategies; reranker and expansion ask a chat model there). The
+Source: MEMENTO C.1 (similarity within the scene), E.3 (strategies). The
 weights are fitted on 1,193 questions made from generated sentences for 620 of PARTNR's training episodes, in 37 houses
 that are none of the benchmark's at hand (`experiments/package_data/fit_retrieval.py`).
 """
@@ -27,6 +28,7 @@ from embodied_mem.memory.embedders import CachedEmbedder, Embedder, LexicalEmbed
 from embodied_mem.worlds.memento.traces.trace import Trace, drawn
 
 from ..words import lexicon_of
+from .chat_retrieval import ChatRetrieval
 
 FEATURES = (
     "cosine of clause and memory",
@@ -202,12 +204,18 @@ class TraceMemory:
     """Episodic memory: traces by id, found by instruction within a house."""
 
     def __init__(
-        self, traces: Iterable[Trace], embedder: Embedder | None = None, weights: Sequence[float] | None = None
+        self,
+        traces: Iterable[Trace],
+        embedder: Embedder | None = None,
+        weights: Sequence[float] | None = None,
+        model: ChatRetrieval | None = None,
     ):
         """Keep traces with different episode ids, and make them ready to be found.
 
         Without an embedder it is the lexical one; without weights of `FEATURES` they are its kind's of `WEIGHTS`.
+        A model reranks and expands queries.
         """
+        self._model = model
         embedder = LexicalEmbedder() if embedder is None else embedder
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self.weights = np.array(WEIGHTS[self._embedder.is_model] if weights is None else weights, float)
@@ -250,7 +258,8 @@ class TraceMemory:
         if strategy == "similarity":
             return np.asarray(house.whole @ self._embedder.embed([instruction])[0])
         if strategy == "query_expansion":
-            texts = [text for clause in clauses_of(instruction) for text in expansions_of(clause)]
+            texts = list(self._model.sentences(instruction)) if self._model else []
+            texts = texts or [text for clause in clauses_of(instruction) for text in expansions_of(clause)]
             vectors = self._embedder.embed([instruction, *texts])
             return np.asarray(house.whole @ vectors[0] + (house.whole @ vectors[1:].T).mean(1))
         if strategy == "hybrid":
@@ -259,7 +268,11 @@ class TraceMemory:
             first = house.whole @ self._embedder.embed([instruction])[0]
             pool = _ranked(first, instruction, house.traces)[:POOL]
             scores = np.full(len(first), -np.inf)
-            scores[pool] = self.probabilities(instruction, scene_id).sum(0)[pool]
+            if self._model:  # among equals the more similar one
+                texts = [house.traces[number].instruction for number in pool]
+                scores[pool] = np.array(self._model.scores(instruction, texts)) + first[pool] / 100
+            else:
+                scores[pool] = self.probabilities(instruction, scene_id).sum(0)[pool]
             return scores
         raise InvalidInputError(f"strategy: expected one of {', '.join(STRATEGIES)}, got {strategy!r}")
 
