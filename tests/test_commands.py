@@ -68,6 +68,7 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "python experiments/evaluate.py --config=scienceworld": "tests/experiments/test_evaluate_scienceworld_command.py",
     "python experiments/train.py --config=scienceworld": "tests/worlds/scienceworld/test_scienceworld_training.py",
     "python experiments/train.py --config=baselines": "tests/training/teachers/test_recalled.py",
+    "python experiments/train.py --config=grpo_cpu --world.num-train": "tests/training/teachers/test_chat_teacher.py",
     "python experiments/train.py --config=grpo_tpu --plan": "tests/experiments/plan/test_plan.py",
     "python experiments/train.py --config=grpo_tpu --world.drawn": "tests/training/test_image_run.py",
     "python experiments/train.py --config=grpo_tpu": "tests/training/test_mesh.py",
