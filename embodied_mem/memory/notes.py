@@ -27,7 +27,17 @@ from .embedders import Embedder
 from .events import NotesEvent, Value, check
 from .graph import Scope
 from .paged_rows import PagedRows
-from .people import has_owner, is_first_person, is_limit, is_offer, named_for, role_in, things_in, words_of_role
+from .people import (
+    has_owner,
+    is_first_person,
+    is_limit,
+    is_offer,
+    is_standing,
+    named_for,
+    role_in,
+    things_in,
+    words_of_role,
+)
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, squashed
 from .store import Selector
@@ -55,13 +65,14 @@ _QUESTION = 0.9
 _IDLE = 0.8
 _OTHER, _OTHER_THAN_ASKER = 0.8, 0.6
 _ROLES = ("user", "human")
+_STANDING = 2.0
 _TIE = 0.95
 _LIMIT = 0.2
 _LIKE = 0.6
 _PAST = 0.5
 _CONVERSATION_OF, _SPEAKER_OF, _SORT = range(3)
 _NO_NOTE = (-1, -1, 0)
-_ASKS, _IS_IDLE, _TELLS_TIME, _IS_TOLD = (1 << bit for bit in range(4))
+_ASKS, _IS_IDLE, _TELLS_TIME, _IS_TOLD, _IS_STANDING = (1 << bit for bit in range(5))
 """Columns of what `retrieve` looks at in all notes, a row without a note, and the bits of its last column."""
 _REACH = max(_NEAR)
 _MAX_SIMILAR, _MAX_BEST = 256, 64
@@ -69,6 +80,7 @@ _NEARBY, _LAST_SAID, _MAX_COMPARED = 32, 6, 16
 """A new statement is compared with the last ones of its speaker among so many notes, and others with its words."""
 _MAX_STATEMENT = 100
 """Characters of a text that may replace another or be replaced; a longer one tells many things. Chosen on LoCoMo."""
+_MAX_STANDING = 200
 _MAX_STATEMENTS = 1024
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _PART_WORDS = 80
@@ -467,6 +479,8 @@ class NoteMemory(RecordMemory):
                     self._idle[number] = frozenset(content_words(note.text))
                 if len(note.text) <= _MAX_STATEMENT and is_limit(note.text):
                     self._limits[number], self._limit_words = things_in(note.text), None
+                if not voice and len(note.text) <= _MAX_STANDING and is_standing(note.text):
+                    sort |= _IS_STANDING
                 is_short = note.trust == "user" and len(note.text) <= _MAX_STATEMENT
                 if is_short and (role := role_in(note.text)) is not None:
                     self._roles.setdefault((voice, role[0]), {})[number] = role[1]
@@ -539,10 +553,11 @@ class NoteMemory(RecordMemory):
         `_CONVERSATION` of the share that the whole conversation has, `_SPEAKER` if the query names who said it, `_TIME`
         if it asks when and the note tells a time, `_NEAR` of the neighbours' scores, `_ANSWER` of that of the question
         before it. A question gets `_QUESTION` of its own score, small talk `_IDLE`, what somebody said whom the query
-        is not about `_OTHER` (`_OTHER_THAN_ASKER` if it is about the asker), what is no longer so `_PAST`. Where the
-        query may offer something, see `people`, what the person does not want gets `_LIMIT`, and `_LIKE` of how alike
-        two words are. The numbers were chosen on five dialogues of LoCoMo, six of BEAM, five weeks of `robot_week`. A
-        question or small talk that says no more than the query is no answer.
+        is not about `_OTHER` (`_OTHER_THAN_ASKER` if it is about the asker), what is no longer so `_PAST`, what the
+        user wants for good `_STANDING` of its words. Where the query may offer something, see `people`, what the person
+        does not want gets `_LIMIT`, and `_LIKE` of how alike two words are. The numbers were chosen on five dialogues
+        of LoCoMo, six of BEAM, five weeks of `robot_week`. A question or small talk that says no more than the query
+        is no answer.
 
         Args:
             query: a question, or any text.
@@ -667,6 +682,7 @@ class NoteMemory(RecordMemory):
         """
         conversations, speakers, sorts = marks
         words = set(words_of(query))
+        own[candidates[sorts[candidates] & _IS_STANDING != 0]] *= _STANDING
         about = self._asked_about(words)
         numbers, scores = self._conversations.ranking(stems)
         if len(numbers):

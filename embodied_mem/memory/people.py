@@ -4,6 +4,7 @@
     named_for("When does my boss eat?", {"boss": "Elif"})      # "When does Elif eat?"
     is_offer("Is it fine to give me couscous?")                # so notes of limits matter:
     is_limit("I can't have gluten.")
+    is_standing("Always knock before you enter.")
 
 What is read here only moves ranks; nothing is asserted.
 """
@@ -43,6 +44,11 @@ _MAY_LIMIT = re.compile(
     r" (?:have|eat|drink|tolerate|stand|take|touch|cope|use|digest|handle|wear|bear)"
     r"|(?:stopped|quit|gave up|given up) (?:\w+ing\b|\w+)|no \w+(?: \w+)? for me)\b"
 )
+_STANDS = re.compile(
+    r"(?:^|[.!;:,\n]) ?(?:please |and |but |so |also )?(?:always|never|from (?:now|today) on|whenever"
+    r"|(?:every|each) time)\b"
+)
+_CONDITION = re.compile(r"\b(?:when(?:ever)?|if|before|after|(?:every|each) time)\b")
 
 
 def role_in(text: str) -> tuple[str, str] | None:
@@ -114,3 +120,9 @@ def things_in(text: str, people: Collection[str] = ()) -> list[str]:
 def is_limit(text: str) -> bool:
     """Decide whether a text may say what somebody must not have."""
     return _MAY_LIMIT.search(normal(text)) is not None
+
+
+def is_standing(text: str) -> bool:
+    """Decide whether a text asks for something on a condition, for good: "Always knock before you enter"."""
+    plain = normal(text)
+    return _STANDS.search(plain) is not None and _CONDITION.search(plain) is not None

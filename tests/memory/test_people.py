@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embodied_mem.memory import LifelongMemory, Scope
-from embodied_mem.memory.people import is_limit, is_offer, named_for, role_in, things_in
+from embodied_mem.memory.people import is_limit, is_offer, is_standing, named_for, role_in, things_in
 
 
 @pytest.mark.parametrize(
@@ -133,3 +133,28 @@ def test_the_role_of_a_chats_user_is_the_user(speaker, first):
     memory.tell("What I take in coffee is milk, oat milk.", speaker="assistant")
     memory.tell("I drink coffee with almond milk.", speaker=speaker)
     assert first in memory.retrieve("What milk do I take in my coffee?").items[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("Always knock before you enter the study.", True),
+        ("Please never vacuum when the baby sleeps.", True),
+        ("If I ask for tea, always bring honey.", True),
+        ("From now on, when I say tea I mean mint.", True),
+        ("I always take tea before bed.", False),
+        ("Never mind.", False),
+        ("When did I last knock?", False),
+        ("The keys are always in the bowl.", False),
+    ],
+)
+def test_a_standing_wish_has_a_condition(text, is_one):
+    assert is_standing(text) is is_one
+
+
+def test_a_standing_wish_comes_before_what_was_said_once():
+    memory = LifelongMemory()
+    memory.tell("Always include the room number when I ask about appointments.")
+    for day in ("Monday", "Tuesday", "Friday"):
+        memory.tell(f"The dentist has appointments on {day}.")
+    assert "room number" in memory.retrieve("Which appointments are there?").items[0].text
