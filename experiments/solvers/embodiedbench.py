@@ -14,11 +14,16 @@ An agent that is told by the episode's end that the goal holds can try one readi
     --repeat 3 --max_steps 15 --agents full reflexion voyager cradle     # tasks again, memory kept
     --agents chat_planner_critic --server http://localhost:8000/v1 --model NAME --record calls.jsonl
     --agents chat_planner_critic chat_no_spatial --memory_model NAME --parallel 8 --server ...
+    --backend embodiedbench --python PYTHON --folder CHECKOUT --agents chat_planner_critic --perceiver_model NAME ...
 
 `chat_planner_critic` asks a chat model, which is told the world's skills and all names in its list of actions. It
 starts from the memory of the agent by rules, since a model would be asked thousands of times for one of its own; with
 --memory_model, a model writes what it remembers from then on; with --perceiver_model, one looks at each answer, and all
 that it remembers from then on is what was seen. `chat_no_critic` and so on lack a part.
+
+With --backend, EmbodiedBench's own simulator plays the scored tasks, of any of its subsets; --parallel N runs N.
+Its texts tell no view, so only chat agents play there, best with a perceiver. They begin without a memory, or with that
+of --training_tasks in the native world.
 
 Deliveries are played by models that read ALFWorld's texts (`delivery`), with three seeds at temperature 0.5,
 since greedy play repeats refused commands. A task's outcome is its mean over the seeds, and intervals count tasks.
@@ -30,10 +35,12 @@ import dataclasses
 import functools
 import itertools
 import pathlib
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TextIO
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -151,6 +158,10 @@ class PlannerConfig(ControlOptions, SeatOptions):
     revisit: int = option(0, "plays each task again in its home, in so many steps, and nothing else; 0 does not")
     repeat: int = option(0, "plays agents so often with memory kept, and nothing else; 0 does not")
     max_steps: int = option(15, "of an episode, with --repeat")
+    backend: str = option("", "the simulator that plays the scored tasks: embodiedbench; default: the native world")
+    python: str = option("", "of --backend: the simulator's interpreter; default: this one")
+    folder: str = option("", "of --backend: the checkout of its program")
+    resolution: int = option(0, "of --backend: side of the images in pixels; default: the world's own")
 
     def __post_init__(self) -> None:
         check_parallel(self)
@@ -160,6 +171,8 @@ class PlannerConfig(ControlOptions, SeatOptions):
         theirs = [name for name in self.agents if name not in _CONFIGS]
         if theirs and not self.repeat:
             raise InvalidInputError(f"--agents {theirs[0]}: expected --repeat >= 1, got {self.repeat}")
+        if self.backend and (self.deliveries or self.revisit or self.repeat or {*self.agents} - {*CHAT_AGENTS}):
+            raise InvalidInputError(f"--backend: expected chat agents alone, some of {', '.join(CHAT_AGENTS)}")
         if self.repeat and (self.deliveries or self.revisit):
             raise InvalidInputError("--repeat: expected no --deliveries or --revisit beside it")
 
@@ -204,7 +217,7 @@ class PlannerBenchmark:
         self, config: PlannerConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
         started = time.perf_counter()
-        facts = manifest(config=chosen_by(config), planner="rules", note=NOTE)
+        facts = manifest(config=chosen_by(config), planner="rules", note="" if config.backend else NOTE)
         other = evaluate_revisited if config.revisit else evaluate_repeated if config.repeat else evaluate_subsets
         report = facts | other(self, config, facts, models or Models(config.weights), result)
         report["seconds"] = round(time.perf_counter() - started, 1)
@@ -249,12 +262,13 @@ def evaluate_subsets(
     """Return the report's parts for independent tasks; what is finished is kept beside `result` until the end."""
     shown = (
         "world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model",
-        "memory_model", "perceiver_model", "compiler_model",
+        "memory_model", "perceiver_model", "compiler_model", "backend",
     )  # fmt: skip
     belongs_to = {"commit": facts["commit"], "config": {key: facts["config"][key] for key in shown}}
     with kept_beside(result, "tasks", belongs_to, EpisodeResult) as finished, open_trace(config.trace) as trace:
         chats = Chats.of(config)
-        played = play_all(benchmark, config, models, finished, chats, trace)
+        with Simulators(config) if config.backend else nullcontext() as simulators:
+            played = play_all(benchmark, config, models, finished, chats, trace, simulators)
         report = {"subsets": rows_of(played), **chats.usage()} | episodes_data(
             benchmark.world, played, training_tasks=config.training_tasks,
             temperature=config.temperature if config.deliveries else None,
@@ -296,6 +310,51 @@ class Chats:
         return usage_of(self.model) | {name: usage_of(model) for name, model in others.items() if model is not None}
 
 
+class SimulatorTask(NamedTuple):
+    """A task of a simulator by its name and its index in the subset."""
+
+    name: str
+    index: int
+
+
+class Simulators:
+    """The open simulators of a command, one for each thread that plays; an idle one goes on with its subset."""
+
+    def __init__(self, config: PlannerConfig):
+        places = {name: getattr(config, name) for name in ("python", "folder", "resolution")}
+        self._options = {"backend": config.backend} | {name: value for name, value in places.items() if value}
+        self._world, self._idle, self._lock = config.world, list[tuple[str, Any]](), threading.Lock()
+
+    def __enter__(self) -> Simulators:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for _, world in self._idle:
+            world.close()
+
+    @contextmanager
+    def lend(self, subset: str) -> Iterator[Any]:
+        """Lend a simulator of a subset, an idle one or else a new one in the place of one of another subset."""
+        with self._lock:
+            idle = sorted(self._idle, key=lambda one: one[0] == subset)
+            own, world = idle.pop() if idle else ("", None)
+            self._idle = idle
+        if world is not None and own != subset:
+            world.close()
+            world = None
+        world = world or envs.make(self._world, tasks=subset, num_envs=1, **self._options)
+        try:
+            yield world
+        finally:
+            with self._lock:
+                self._idle.append((subset, world))
+
+    def tasks(self, subset: str) -> list[SimulatorTask]:
+        """Return all tasks of a subset."""
+        with self.lend(subset) as world:
+            return [SimulatorTask(world.task_id(index), index) for index in range(world.num_tasks)]
+
+
 def scored_tasks(benchmark: PlannerBenchmark, subset: str) -> list[Any]:
     """Return the tasks of a subset without those whose goal holds before anything is done."""
     return [task for task in benchmark.load(subset) if not getattr(task, "satisfied_at_start", False)]
@@ -326,18 +385,25 @@ def play(
     *,
     trace: TextIO | None = None,
     name: str = "",
+    simulators: Simulators | None = None,
     **options: Any,
 ) -> list[Played]:
     """Play each task by an agent with its own fork of `memory`.
 
-    It asks `chats` if it is a chat agent, and is written to `trace` under its `name`. `options` are the env's.
+    It asks `chats` if it is a chat agent, and is written to `trace` under its `name`. `options` are the native env's;
+    `simulators` play in its place.
     """
-    world = envs.make(benchmark.world, tasks=list(tasks), num_envs=1, **options)
+    if simulators is None:
+        lent: Any = nullcontext(envs.make(benchmark.world, tasks=list(tasks), num_envs=1, **options))
+        indices = list(range(len(tasks)))
+    else:
+        lent, indices = simulators.lend(tasks[0].name.partition("/")[0]), [task.index for task in tasks]
     outcomes = []
-    for index in range(len(tasks)):
-        agent = benchmark.agent(config, memory.fork() if memory is not None else None, chats.seats(name))
-        lists_actions = benchmark.lists_actions or name in CHAT_AGENTS
-        outcomes += rollout(world, [traced(agent, trace, name)], [[index]], lists_actions=lists_actions)
+    with lent as world:
+        for index in indices:
+            agent = benchmark.agent(config, memory.fork() if memory is not None else None, chats.seats(name))
+            lists_actions = benchmark.lists_actions or name in CHAT_AGENTS
+            outcomes += rollout(world, [traced(agent, trace, name)], [[index]], lists_actions=lists_actions)
     return outcomes
 
 
@@ -348,15 +414,14 @@ def play_all(
     finished: Finished[EpisodeResult],
     chats: Chats = Chats(),
     trace: TextIO | None = None,
+    simulators: Simulators | None = None,
 ) -> list[EpisodeResult]:
     """Play every episode, in order of subsets, deliveries and agents, tasks, seeds.
 
-    Episodes are written to `trace`.
+    Episodes are written to `trace`. Where there are simulators, they play the scored tasks.
     """
-    subsets = {
-        subset: scored_tasks(benchmark, subset)[: config.num_tasks or None]
-        for subset in config.subsets or benchmark.subsets
-    }
+    tasks_of = simulators.tasks if simulators else functools.partial(scored_tasks, benchmark)
+    subsets = {subset: tasks_of(subset)[: config.num_tasks or None] for subset in config.subsets or benchmark.subsets}
     seeds = {**dict.fromkeys(config.settings, config.seeds), **dict.fromkeys(config.agents, (0,))}
 
     def is_left(name: str, subset: str, task: Any) -> bool:
@@ -364,7 +429,8 @@ def play_all(
 
     if any(is_left(name, subset, task) for name in config.settings for subset in subsets for task in subsets[subset]):
         play_deliveries(config, models, subsets, finished, trace, chats.compiler)
-    training = benchmark.training()[: config.training_tasks or None]
+    has_training = config.training_tasks or not simulators
+    training = benchmark.training()[: config.training_tasks or None] if has_training else []
     memories: dict[tuple[tuple[str, ...], bool], LifelongMemory | None] = {}
     for name in config.agents:
         left = [(subset, task) for subset, tasks in subsets.items() for task in tasks if is_left(name, subset, task)]
@@ -379,7 +445,7 @@ def play_all(
                     benchmark, dataclasses.replace(agent, critic=True), training, progress_of(progress)
                 )
         play_one = functools.partial(
-            play, benchmark, agent, memories[key], chats=chats, trace=trace, name=name, **options
+            play, benchmark, agent, memories[key], chats=chats, trace=trace, name=name, simulators=simulators, **options
         )
         with Progress(name, len(left), unit="task") as progress, ThreadPoolExecutor(parallel) as pool:
             for (subset, task), [outcome] in zip(left, pool.map(play_one, ([task] for _, task in left))):
