@@ -571,6 +571,7 @@ class Experiences:
         same_object = objects == self._objects.get(self.reader.goal_object(goal), -2)
         score = self._goals.similarities(goal)[goals] + self.object_weight * same_object
         room = self.reader.room(context)
+        same_room = rooms == self._rooms.known(room)
         if room:
             similarities = self._rooms.similarities(room)
             score = score + (self.context_weight * np.maximum(similarities, 0) ** 8)[rooms]
@@ -579,7 +580,7 @@ class Experiences:
         if other_objects:
             score[same_object] = -np.inf
         if other_rooms and room:
-            score[rooms == self._rooms.known(room)] = -np.inf
+            score[same_room] = -np.inf
         if won is not None:
             score[(losses == 0) != won] = -np.inf
         count = min(k, int((score > -np.inf).sum()))
@@ -589,7 +590,7 @@ class Experiences:
                 self._rationales[i],
                 float(score[i]),
                 bool(same_object[i]) and self.object_weight > 0,
-                self.reader.room(self._episodes[i].first_observation) == room if room else None,
+                bool(same_room[i]) if room else None,
                 index=int(i),
             )
             for i in self._choose(score, count, same_object if distinct and self.object_weight > 0 else None)

@@ -23,13 +23,14 @@ from .arguments import checked_flag, checked_number, checked_text, checked_texts
 from .bank import Experience, draws, with_numbers
 from .episodic import EpisodicMemory
 from .recollection import Recollection, count_tokens
-from .record import Record, Source
+from .record import Record, Source, new_record
 from .words import words_of
 
 FORMS = ("brief", "rationale", "trajectory")
 """Of a trajectory: one line, as `Experience.brief`; also goal, outcome and actions; every command with its answer."""
 KINDS = ("experience", "failure", "place", "told", "rule")
 """Won and lost episodes; where things are; what somebody said, and what follows from it; regularities and lessons."""
+_KIND, _TEXT, _DATA = map(Record._fields.index, ("kind", "text", "data"))
 _KIND_OF = {"spatial": "place", "notes": "told", "profile": "told", "semantic": "rule"}
 
 
@@ -192,7 +193,7 @@ def _others(
 ) -> list[Record]:
     """Return records of the other modules, each with its kind and age."""
     records = []
-    earlier = {number for number, one in enumerate(memory.task_ids) if exclude and task_key(one) in exclude}
+    earlier = {number for number, one in enumerate(memory.task_ids) if task_key(one) in exclude} if exclude else set()
     for item in memory.retrieve(query, k=None if query == memory.goal else 2 * reading.k).items:
         kind = _KIND_OF.get(item.module, "")
         if kind not in reading.kinds:
@@ -205,7 +206,8 @@ def _others(
         since = "" if age is None else " now" if age <= 0 else f" {age} tasks ago" if age > 1 else " 1 task ago"
         who = f" {item.speaker}" if item.speaker else ""
         line = " ".join(item.text.split())
-        records.append(item._replace(text=f"{kind}{who}{since}: {line}", kind=kind, data={**item.data, "age": age}))
+        text, data = f"{kind}{who}{since}: {line}", {**item.data, "age": age}
+        records.append(new_record((*item[:_KIND], kind, text, *item[_TEXT + 1 : _DATA], data, *item[_DATA + 1 :])))
     return records
 
 

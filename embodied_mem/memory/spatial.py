@@ -1025,19 +1025,27 @@ class SpatialMemory(RecordMemory):
         """Add where the named things are in other rooms, or were last."""
         nodes = self._named_in(others, named, now)
         placing, holding = self.relations.placing, self.relations.holding
+        all_nodes = [*itertools.chain.from_iterable(nodes.values())]
+        facts_of = dict(zip(all_nodes, self._index.place_facts(all_nodes, now, as_of)))
+        all_facts = [*itertools.chain.from_iterable(facts_of.values())]
+        row_of = dict(zip(all_facts, self._index.all_known(all_facts, now)))
+        places: list[int] = []
+        past: list[int] = []
         for numbers in nodes.values():
             is_placed = False
-            for node, facts in zip(numbers, now.facts_of_all(numbers, "both", as_of)):
-                rows = [(fact, row) for fact, row in zip(facts, self._index.all_known(facts, now))
-                        if (row.relation in placing and row.subject_id == node)
-                        or (row.relation in holding and row.object_id == node)]  # fmt: skip
-                is_placed = is_placed or bool(rows)
-                if node not in named:
-                    items += self._items([fact for fact, _ in rows], [row for _, row in rows], itertools.repeat(0), now)
-            lasts = [last for node in numbers if (last := self._index.last_place(node)) is not None]
-            if not is_placed and lasts and as_of is None:
-                items.append(self._past_item(max(lasts), self._index.known(max(lasts), now), now))
-        return items
+            for node in numbers:
+                for fact in facts_of[node]:
+                    row = row_of[fact]
+                    thing = row.subject_id if row.relation in placing else row.object_id
+                    if thing == node and (row.relation in placing or row.relation in holding):
+                        is_placed = True
+                        if node not in named:
+                            places.append(fact)
+            if not is_placed and as_of is None:
+                lasts = [last for node in numbers if (last := self._index.last_place(node)) is not None]
+                past += [max(lasts)] if lasts else []
+        items += self._items(places, [row_of[fact] for fact in places], itertools.repeat(0), now)
+        return items + [self._past_item(fact, self._index.known(fact, now), now) for fact in past]
 
     def _about(
         self, nodes: Sequence[int], now: Snapshot, words: Sequence[str], as_of: int | None, has_rooms: bool
@@ -1086,9 +1094,9 @@ class SpatialMemory(RecordMemory):
     def _named_in(self, rooms: Sequence[str], named: Iterable[int], now: Snapshot) -> dict[str, list[int]]:
         """Return nodes by name, from all rooms, for the last query."""
         nodes: dict[str, list[int]] = {}
-        elsewhere = (node for room in rooms for node in self._index.named(room, self._asked[1], now))
-        for node in dict.fromkeys((*named, *elsewhere)):
-            nodes.setdefault(spelling(split(self._index.name(node, now))[1]), []).append(node)
+        numbers = [*dict.fromkeys((*named, *self._index.named_in(rooms, self._asked[1], now)))]
+        for node, name in zip(numbers, self._index.names_of(numbers, now)):
+            nodes.setdefault(spelling(split(name)[1]), []).append(node)
         words = {phrase for phrase, _ in self._asked[1]}
         heads = {name.rpartition(" ")[2] for name in nodes if " " in name and name in words}
         return {name: its for name, its in nodes.items() if name in words or name.rpartition(" ")[2] not in heads}
@@ -1203,7 +1211,7 @@ class SpatialMemory(RecordMemory):
     def _hit(self, fact: int, known: Known) -> tuple[Any, ...]:
         """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
         last, trust = known.seen, self._trust.get(fact, "sensor") if self._trust else "sensor"
-        if self._source is None or self._source[0] is not last:
+        if self._source is None or self._source[0] != last:
             self._source = last, (self._source_named(last.episode, last),)  # one for all that was seen together
         known.hit = (*(known.head or self._head(fact, known)), NOTHING, self._source[1], trust)
         return known.hit

@@ -351,6 +351,15 @@ class SpatialIndex:
             confidence = self.confidence(fact) if fact < sure else None
             self._known[fact] = Known(subject, relation, object_, s, o, since, Seen(time, episode, step), confidence)
 
+    def names_of(self, nodes: Sequence[int], now: Snapshot) -> list[str]:
+        """Return `name` of each of several nodes."""
+        names = self._names
+        if missing := [node for node in nodes if node not in names]:
+            names.update(zip(missing, now.names(missing)))
+        its_names = [names[node] for node in nodes]
+        _shorten(names)
+        return its_names
+
     def name(self, node: int, now: Snapshot) -> str:
         """Return the name of a node."""
         name = self._names.get(node)
@@ -385,6 +394,18 @@ class SpatialIndex:
         """Return the last fact about a thing's place."""
         fact = self._nodes.get(node, _LAST)
         return None if fact == _NONE else fact
+
+    def place_facts(self, nodes: Sequence[int], now: Snapshot, as_of: int | None) -> list[list[int]]:
+        """Return facts by node that may tell its place."""
+        all_facts = now.facts_of_all(nodes, "both", as_of)
+        counts = [*map(len, all_facts)]
+        facts = np.fromiter(itertools.chain.from_iterable(all_facts), np.int64, sum(counts))
+        things, at = self._facts.column(_THING)[facts], np.repeat(np.arange(len(nodes)), counts)
+        may_tell = ((things == np.array(nodes, np.int64)[at]) | (things == _NONE)).nonzero()[0]
+        place_facts: list[list[int]] = [[] for _ in nodes]
+        for position, fact in zip(at[may_tell].tolist(), facts[may_tell].tolist()):
+            place_facts[position].append(fact)
+        return place_facts
 
     def states(self, node: str) -> list[str]:
         """Return the states of a thing: "open", "clean", "hot", ..."""
@@ -460,16 +481,48 @@ class SpatialIndex:
 
         A phrase is (phrase, class that it may name). The last are cached.
         """
-        if self._asked is None or self._asked[0] is not phrases:
-            self._asked = phrases, {}
-        places = self._asked[1]
+        places = self._places_asked(phrases)
         if place not in places:
-            places[place] = self._named_in(place, phrases, now)
+            places[place] = self._named_of(self.in_place(place), place, phrases, now)
         return places[place]
 
-    def _named_in(self, place: str, phrases: Sequence[tuple[str, str]], now: Snapshot) -> dict[int, None]:
-        """Return `named` without a cache."""
-        things = self.in_place(place)
+    def named_in(self, rooms: Sequence[str], phrases: Sequence[tuple[str, str]], now: Snapshot) -> list[int]:
+        """Return `named` of many rooms."""
+        places = self._places_asked(phrases)
+        if new := [room for room in rooms if room not in places]:
+            words = {word for phrase, kind in phrases for word in (phrase, kind, phrase.removesuffix("s"))}
+            kinds = [(code, (kind or "").replace("_", " ")) for code, kind in enumerate(self._kinds.words)]
+            like = [code for code, kind in kinds if kind in words or kind.rpartition(" ")[2] in words]
+            ends = {end for code in like for end in (kinds[code][1], kinds[code][1].rpartition(" ")[2])}
+            if not self.other_names:
+                phrases = [one for one in phrases if not ends.isdisjoint((*one, one[0].removesuffix("s")))]
+            things = self._things_of_kinds(like)
+            for room in new:
+                here = {} if (code := self._places.find(room)) is None else things.get(code, {})
+                places[room] = self._named_of(here, room, phrases, now) if here or self.other_names else {}
+        return [node for room in rooms for node in places[room]]
+
+    def _places_asked(self, phrases: Sequence[tuple[str, str]]) -> dict[str, dict[int, None]]:
+        """Return the cache of what phrases name, by place."""
+        if self._asked is None or self._asked[0] is not phrases:
+            self._asked = phrases, {}
+        return self._asked[1]
+
+    def _things_of_kinds(self, codes: Sequence[int]) -> dict[int, dict[str, list[int]]]:
+        """Return the things of these classes by place and class, oldest first."""
+        is_asked, words = np.zeros(len(self._kinds.words) + 1, np.bool_), self._kinds.words
+        is_asked[codes] = True
+        things: dict[int, dict[str, list[int]]] = {}
+        for first, page in self._nodes.pages():
+            at = is_asked[page[_KIND]].nonzero()[0]  # of no class: the last one
+            for number, place, kind in zip((first + at).tolist(), page[_PLACE, at].tolist(), page[_KIND, at].tolist()):
+                things.setdefault(place, {}).setdefault(words[kind] or "", []).append(number)
+        return things
+
+    def _named_of(
+        self, things: Mapping[str, Sequence[int]], place: str, phrases: Sequence[tuple[str, str]], now: Snapshot
+    ) -> dict[int, None]:
+        """Return `named` of a place's things by class, without a cache."""
         if any("_" in kind for kind in things):
             things = {kind.replace("_", " "): nodes for kind, nodes in things.items()} | dict(things)
         long, others = [kind for kind in things if " " in kind], self.other_names or None
