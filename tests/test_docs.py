@@ -44,7 +44,7 @@ def test_complete_python_blocks_run(code, tmp_path, monkeypatch):
 
 
 def test_the_readme_has_examples_that_need_no_data():
-    assert sum(is_complete(*block) for block in blocks(ROOT / "README.md")) == 3
+    assert sum(is_complete(*block) for block in blocks(ROOT / "README.md")) == 2
 
 
 def slug(heading: str) -> str:

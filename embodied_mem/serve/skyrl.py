@@ -22,6 +22,7 @@ from typing import Any
 
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
+from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.serve.replies import SYSTEM_PROMPT, command_of, prompt_of
 from embodied_mem.serve.world_options import json_object
 
@@ -112,6 +113,7 @@ def write_dataset(path: str | os.PathLike[str], dataset: list[dict[str, Any]]) -
     """Write the rows of a dataset as a parquet file."""
     try:
         pandas: Any = importlib.import_module("pandas")
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         pandas.DataFrame(dataset).to_parquet(path)
     except ImportError as error:
         raise MissingDependencyError(f"{error}; run: pip install pandas pyarrow") from error
@@ -127,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m embodied_mem.serve.skyrl", description="Writes a dataset of tasks."
     )
     parser.add_argument("world")
-    parser.add_argument("file", help="the parquet file")
+    parser.add_argument("file", type=output_file, help="the parquet file")
     parser.add_argument("--num_tasks", type=int, default=1000)
     parser.add_argument("--first_seed", type=int, default=0)
     parser.add_argument("--options", type=json_object, default={}, help='of the world, as JSON: \'{"tasks": "train"}\'')
@@ -143,4 +145,4 @@ if ENV_CLASS not in skyrl_gym.envs.registration.registry:
     skyrl_gym.register(id=ENV_CLASS, entry_point=f"{__name__}:SkyRLWorld")
 
 if __name__ == "__main__":
-    main()
+    run(main)

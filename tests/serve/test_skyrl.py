@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -60,11 +63,24 @@ def test_256_threads_play_as_one_does():
 def test_a_dataset_holds_the_rows(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    skyrl.main(["alfworld", str(tmp_path / "train.parquet"), "--num_tasks", "3", "--options", '{"max_steps": 5}'])
-    rows = pandas.read_parquet(tmp_path / "train.parquet").to_dict("records")
+    path = tmp_path / "new" / "train.parquet"
+    skyrl.main(["alfworld", str(path), "--num_tasks", "3", "--options", '{"max_steps": 5}'])
+    rows = pandas.read_parquet(path).to_dict("records")
     assert [row["extra_info"]["seed"] for row in rows] == [0, 1, 2]
     assert json.loads(rows[0]["extra_info"]["options"]) == {"max_steps": 5}
     assert len(_episode({**rows[0], "prompt": list(rows[0]["prompt"])})) == 1 + 5 + 1
+
+
+def test_the_writer_says_in_a_line_what_is_missing(tmp_path):
+    command = [sys.executable, "-m", "embodied_mem.serve.skyrl", "alfworld", str(tmp_path / "train.parquet")]
+    environment = {**os.environ, "EMBODIED_MEM_DATA": str(tmp_path), "ALFWORLD_DATA": ""}
+    ended = subprocess.run(
+        [*command, "--options", '{"tasks": "train"}'], capture_output=True, text=True, env=environment
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: ALFWorld's split 'train' is not installed")
+    assert ended.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_row_without_a_world_is_refused():
