@@ -1,6 +1,6 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table, and with `--json` one line.
 
-The other suites are described in `experiments/benchmarks`: `memory`, `graph` (graph_native.py), `worlds`,
+The other suites are described in `experiments/benchmarks`: `memory`, `graph` (graph_native.py), `worlds`, `loading`,
 `models`, `drop_in`.
 
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
@@ -155,7 +155,10 @@ def _resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-MODULES = {"memory": "memory", "graph": "graph_native", "worlds": "worlds", "models": "models", "drop_in": "drop_in"}
+MODULES = {
+    "memory": "memory", "graph": "graph_native", "worlds": "worlds", "models": "models", "drop_in": "drop_in",
+    "loading": "loading",
+}  # fmt: skip
 """Suite -> its module in `benchmarks`, which has `bench_SUITE` and `add_arguments`."""
 
 

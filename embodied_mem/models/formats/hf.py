@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 
 from embodied_mem.atomic_file import write_bytes, write_text
@@ -122,19 +123,45 @@ def weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
     raise CheckpointError(f"{folder}: expected *.safetensors files, found none")
 
 
-class HFTensor:
-    """An array of a checkpoint folder; a `StoredTensor` that reads from the mapped file."""
+_DTYPES = {
+    "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16, "U32": np.uint32,
+    "I32": np.int32, "U64": np.uint64, "I64": np.int64, "F16": np.float16, "F32": np.float32, "F64": np.float64,
+    "BF16": ml_dtypes.bfloat16, "F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E5M2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
 
-    def __init__(self, where: str, stored: Any):
-        self.where, self.shape, self._stored = where, tuple(stored.get_shape()), stored
+
+class HFTensor:
+    """An array of a checkpoint folder; a `StoredTensor` whose parts lie in the mapped file."""
+
+    def __init__(self, where: str, shape: tuple[int, ...], kind: str, data: np.ndarray):
+        self.where, self.shape, self._kind, self._data = where, shape, kind, data
 
     def read(self, index: Index) -> np.ndarray:
-        """Returns the part `index` in the file's dtype."""
-        try:
-            part: np.ndarray = self._stored[index]
-        except Exception as error:  # a dtype that numpy has not, a part that is not there: of many kinds
-            raise CheckpointError(f"{self.where}: cannot be read: {error}") from error
-        return part
+        """Returns the part `index` in the file's dtype, not copied."""
+        if self._kind not in _DTYPES:
+            raise CheckpointError(f"{self.where}: expected one of {', '.join(_DTYPES)}, got {self._kind}")
+        array: np.ndarray = self._data.view(_DTYPES[self._kind]).reshape(self.shape)
+        return array[index]
+
+
+def _map_tensors(path: pathlib.Path) -> dict[str, HFTensor]:
+    """Returns the arrays of a safetensors file without reading them."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(os.fspath(path), framework="numpy"):  # says what is wrong with a damaged header
+            data = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: expected a safetensors file: {error}") from error
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    header = json.loads(data[8:start].tobytes())
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, one in header.items():
+        first, last = one["data_offsets"]
+        part = data[start + first : start + last]
+        tensors[name] = HFTensor(f"{path.parent}: {name}", tuple(one["shape"]), one["dtype"], part)
+    return tensors
 
 
 class HFFolder:
@@ -148,20 +175,14 @@ class HFFolder:
     """
 
     def __init__(self, folder: pathlib.Path):
-        from safetensors import SafetensorError, safe_open
-
         self.folder = folder
-        self._files: dict[str, Any] = {}
+        self._tensors: dict[str, HFTensor] = {}
         for path in weight_files(folder):
-            try:
-                file = safe_open(os.fspath(path), framework="numpy")
-                self._files |= dict.fromkeys(file.keys(), file)
-            except (OSError, ValueError, SafetensorError) as error:
-                raise CheckpointError(f"{path}: expected a safetensors file: {error}") from error
-        self.left = set(self._files)
+            self._tensors |= _map_tensors(path)
+        self.left = set(self._tensors)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files
+        return name in self._tensors
 
     def tensor(self, name: str) -> HFTensor:
         """Returns the array `name`.
@@ -169,10 +190,10 @@ class HFFolder:
         Raises:
             CheckpointError: there is none.
         """
-        if name not in self._files:
-            raise CheckpointError(f"{self.folder}: expected an array {name}, got none among {len(self._files)}")
+        if name not in self._tensors:
+            raise CheckpointError(f"{self.folder}: expected an array {name}, got none among {len(self._tensors)}")
         self.left.discard(name)
-        return HFTensor(f"{self.folder}: {name}", self._files[name].get_slice(name))
+        return self._tensors[name]
 
     def tensor_of(self, name: str, layer: int | None, prefix: str = "model.") -> HFTensor:
         """Returns the array of a decoder's parameter, for `assemble`."""
