@@ -42,6 +42,7 @@ EXTRA_OF = {
     **dict.fromkeys(("hnswlib", "usearch", "faiss", "networkx", "rustworkx", "igraph", "networkit", "kuzu"), "bench"),
     **dict.fromkeys(("threadpoolctl", "torch", "transformers", "xllamacpp", "gguf"), "bench"),
     "sklearn": "pictures",
+    **dict.fromkeys(("websockets", "msgpack"), "robot"),
     **dict.fromkeys(("mcp", "mcp_types", "uvicorn"), "mcp"),
     "langgraph": "langgraph",
     "openenv": "openenv",

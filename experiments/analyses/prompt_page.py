@@ -19,11 +19,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from embodied_mem import envs
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import ChatCritic, ChatPlanner, ChatPreprocessor
 from embodied_mem.agents.planner_critic.interfaces import Critic, Planner, Situation
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.agents.robot.judge import OutcomeJudge
 from embodied_mem.agents.robot.perceiver import filled_prompt
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.language.chat import ChatModel, ChatReply, Message, UsageMeter
@@ -120,8 +123,17 @@ def filled() -> dict[str, str]:
     observations, info = envs.make("alfworld", num_envs=1, **home).reset(options={})
     teacher.begin(info["goal"][0], observations[0], ())
     pairs["teacher"] = texts(teacher.messages())
-    pairs |= retrieval_prompts() | memory_prompts()
+    pairs |= {"judge": judge_prompt()} | retrieval_prompts() | memory_prompts()
     return {f"{name}_{part}": text for name, both in pairs.items() for part, text in zip(("system", "user"), both)}
+
+
+def judge_prompt() -> tuple[str, str]:
+    """Return the prompt of who judges an action by pictures."""
+    requests: list[Sequence[Message]] = []
+    frame = np.zeros((8, 8, 3), np.uint8)
+    OutcomeJudge(lambda messages: requests.append(messages) or "").judge("pick up the banana", [frame], [frame])
+    system, user = requests[0]
+    return str(system["content"]), str(user["content"][0]["text"])
 
 
 def retrieval_prompts() -> dict[str, tuple[str, str]]:

@@ -334,7 +334,7 @@ class Simulators:
 
     @contextmanager
     def lend(self, subset: str) -> Iterator[Any]:
-        """Lend a simulator of a subset, an idle one or else a new one in the place of one of another subset."""
+        """Lend a simulator of a subset: an idle one, or a new one."""
         with self._lock:
             idle = sorted(self._idle, key=lambda one: one[0] == subset)
             own, world = idle.pop() if idle else ("", None)

@@ -10,7 +10,7 @@ from experiments.analyses import prompt_page
 
 PACKAGE = pathlib.Path(prompt_page.__file__).parents[2] / "embodied_mem"
 SEATS = (
-    "perceiver", "planner", "critic", "react", "rerank", "expand", "teacher",
+    "perceiver", "planner", "critic", "judge", "react", "rerank", "expand", "teacher",
     *(f"memory_{name}" for name in prompt_page.MEMORY),
 )  # fmt: skip
 

@@ -1,0 +1,186 @@
+"""A robot by a policy at a server of openpi's protocol, which is written here from its documents."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import msgpack
+import numpy as np
+import pytest
+from websockets.sync.server import serve
+
+from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
+from embodied_mem.agents.planner_critic.chat import chat_parts
+from embodied_mem.agents.robot.judge import OutcomeJudge
+from embodied_mem.agents.robot.policy import KITCHEN_SKILLS, OpenPiPolicy, PolicyRobot
+from embodied_mem.agents.robot.robot import RobotError
+from embodied_mem.agents.robot.runner import Limits, Runner
+from embodied_mem.language.chat import ChatReply, UsageMeter
+
+CHUNK = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+def array(value):
+    """An array of a message of openpi's."""
+    return {b"__ndarray__": True, b"data": value.tobytes(), b"dtype": value.dtype.str, b"shape": list(value.shape)}
+
+
+class PolicyServer:
+    """Answers with `answers` in turn, the last one for ever; a text is an error, as the original's traceback is."""
+
+    def __init__(self, *answers):
+        self.answers, self.received, self.keys = list(answers), [], []
+        self.server = serve(self.answer, "127.0.0.1", 0, compression=None, max_size=None)
+        self.address = f"ws://127.0.0.1:{self.server.socket.getsockname()[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, connection):
+        self.keys.append(connection.request.headers.get("Authorization"))
+        connection.send(msgpack.packb({"action_horizon": 3}))
+        for message in connection:
+            self.received.append(msgpack.unpackb(message))
+            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+            connection.send(answer if isinstance(answer, str) else msgpack.packb(answer))
+
+
+@pytest.fixture
+def serving():
+    servers = []
+
+    def start(*answers):
+        servers.append(PolicyServer(*answers))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.server.shutdown()
+
+
+class Arms:
+    """A body that counts what it did."""
+
+    def __init__(self):
+        self.applied = []
+
+    def inputs(self):
+        return {"observation/state": np.array([len(self.applied), 0.5]), "observation/image": np.zeros((4, 4, 3), "u1")}
+
+    def pictures(self):
+        return [np.full((8, 8, 3), len(self.applied), np.uint8)]
+
+    def apply(self, action):
+        self.applied.append(action.tolist())
+
+
+def judging(*outcomes):
+    left = iter(outcomes)
+    return OutcomeJudge(lambda messages: json.dumps({"reason": "seen", "outcome": next(left)}))
+
+
+def test_a_message_is_openpis(serving):
+    server = serving({"actions": array(CHUNK), "server_timing": {"infer_ms": 1.5}})
+    policy = OpenPiPolicy(server.address, api_key="secret")
+    assert policy.metadata == {"action_horizon": 3}
+    image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    actions = policy.infer({"observation/image": image, "step": np.float32(0.5), "prompt": "pick up the banana"})
+    np.testing.assert_array_equal(actions, CHUNK)
+    assert server.keys == ["Api-Key secret"]
+    [sent] = server.received
+    assert sent["observation/image"] == array(image)
+    assert sent["step"] == {b"__npgeneric__": True, b"data": 0.5, b"dtype": "<f4"}
+    assert sent["prompt"] == "pick up the banana"
+    policy.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("Traceback: KeyError: 'state'", "the server says: Traceback: KeyError"),
+        ({"action": 1}, "expected an answer with actions"),
+        ({"actions": array(CHUNK[0])}, r"expected finite actions\[horizon, dimensions\]"),
+        ({"actions": array(CHUNK * np.nan)}, "expected finite actions"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_of_the_robot(serving, answer, said):
+    with pytest.raises(RobotError, match=said):
+        OpenPiPolicy(serving(answer).address).infer({"prompt": "open the oven"})
+
+
+def test_without_a_server_the_address_is_named():
+    with pytest.raises(RobotError, match=r"expected a server at ws://127\.0\.0\.1:9"):
+        OpenPiPolicy("ws://127.0.0.1:9", timeout_s=2)
+
+
+def test_a_skill_goes_on_chunk_by_chunk_until_the_judge_sees_it_done(serving):
+    server, arms = serving({"actions": array(CHUNK)}), Arms()
+    judge = judging("failure", "unknown", "success")
+    robot = PolicyRobot(arms, OpenPiPolicy(server.address), judge=judge, chunk_steps=2)
+    outcome = robot.execute("pick_up", {"object": "banana"})
+    assert outcome.status == "success"
+    assert outcome.images[0][0, 0, 0] == 6
+    assert arms.applied == CHUNK[:2].tolist() * 3
+    assert [message["prompt"] for message in server.received] == ["pick up the banana"] * 3
+    assert judge.writer.calls == 3
+
+
+def test_limits_errors_and_stops(serving):
+    server, arms = serving({"actions": array(CHUNK)}, "Traceback: out of memory"), Arms()
+    robot = PolicyRobot(arms, OpenPiPolicy(server.address), max_chunks=2)
+    outcome = robot.execute("open", {"object": "oven"})
+    assert (outcome.status, len(arms.applied)) == ("unknown", 3)
+    assert "out of memory" in outcome.message
+    with pytest.raises(RobotError, match="out of memory"):  # before anything was done
+        robot.execute("open", {"object": "oven"})
+
+    class Stopping(Arms):
+        def apply(self, action):
+            super().apply(action)
+            stopped.cancel()
+
+    body = Stopping()
+    stopped = PolicyRobot(body, OpenPiPolicy(serving({"actions": array(CHUNK)}).address))
+    assert stopped.execute("close", {"object": "oven"}).message == "It was stopped."
+    assert len(body.applied) == 1
+
+
+class Model:
+    """Plans one step of a task after the other, and sees each done."""
+
+    name = "model"
+
+    def __init__(self):
+        self.meter, self.judged = UsageMeter(), []
+
+    def complete(self, messages, **settings):
+        system, asked = messages[0]["content"], messages[-1]["content"]
+        if "household robot's hands" in system:
+            self.judged.append([part["type"] for part in asked])
+            return ChatReply(json.dumps({"reason": "", "outcome": "success"}))
+        if "You are the planner" in system:
+            steps = [{"skill": "navigate_to", "point": "counter"}, {"skill": "pick_up", "object": "banana"}]
+            steps += [{"skill": "put_down_to", "place": "basket"}, {"skill": "task_complete"}]
+            return ChatReply(json.dumps({"reasoning": "", "done": "", "left": "", "steps": steps}))
+        return ChatReply(json.dumps({"ok": True, "reason": ""}) if "You are the critic" in system else "so")
+
+
+def test_an_agent_acts_through_a_policy(serving):
+    server, arms, model, places = serving({"actions": array(CHUNK)}), Arms(), Model(), []
+    robot = PolicyRobot(
+        arms, OpenPiPolicy(server.address), judge=OutcomeJudge(model), navigate=lambda place: not places.append(place)
+    )
+    agent = PlannerCriticAgent(**chat_parts(model, KITCHEN_SKILLS))
+    run = Runner(robot, Limits(max_steps=15)).run(agent, "Put the banana into the basket.")
+    assert (run.ended, run.won, places) == ("agent", True, ["counter"])
+    assert [step.outcome.status for step in run.steps] == ["success"] * 3
+    assert [message["prompt"] for message in server.received] == ["pick up the banana", "put it down at the basket"]
+    assert model.judged == [["text", "image_url", "image_url"]] * 2
+
+
+def test_useless_verdicts_leave_the_outcome_unknown():
+    judge = OutcomeJudge(lambda messages: "well")
+    picture = np.zeros((8, 8, 3), np.uint8)
+    assert judge.judge("open the oven", [picture], [picture]) == "unknown"
+    assert judge.writer.malformed == 1
+    assert judge.judge("open the oven", [picture], []) == "unknown"
+    assert judge.writer.calls == 1
