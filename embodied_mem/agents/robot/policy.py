@@ -7,8 +7,8 @@
 `body` is the hardware (`Body`). The policy is told a skill in words ("pick up the banana"). Its chunks of actions are
 applied until `max_chunks` are over, or until a judge says after one of them that the skill is done.
 
-Source: RoboMemory 3.3, B.2, B.3, table 3. The protocol is openpi's (its page on remote inference): one msgpack message each
-way over a WebSocket, after one with the server's metadata; an answer in text is an error. Needs the extra `robot`.
+Source: RoboMemory 3.3, B.2, B.3, table 3. The protocol is that of openpi's remote inference: a msgpack message each way
+over a WebSocket, after one with the server's metadata; an answer in text is an error. Needs the extra `robot`.
 """
 
 from __future__ import annotations
