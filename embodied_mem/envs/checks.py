@@ -49,7 +49,10 @@ def checked_text(name: str, value: Any) -> str:
 
 def checked_finite(name: str, value: Any) -> float:
     """Return a number that a world or a server gave; NaN and infinity are refused."""
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name}: expected a number, got {value!r}") from error
     if not math.isfinite(number):
         raise InvalidInputError(f"{name}: expected a finite number, got {number}")
     return number

@@ -112,6 +112,8 @@ class TextEnv(gymnasium.Env[str, str]):
     metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 (gymnasium's own name)
 
     def __init__(self, world: str, render_mode: str | None = None, **options: Any):
+        if "num_envs" in options:
+            raise InvalidInputError("num_envs: expected none for a single env; gymnasium.make_vec makes several")
         self._made_of = world, render_mode, options
         self._envs, self._text = _make(world, 1, render_mode, options), ""
         self.render_mode = render_mode

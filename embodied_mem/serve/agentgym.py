@@ -38,7 +38,7 @@ Answer = dict[str, Any]
 
 
 class _Env:
-    """One env with its last answer; `lock` is slot by the call that plays it."""
+    """One env with its last answer; `lock` is held by the call that plays it."""
 
     def __init__(self, env: TextEnv):
         self.env, self.lock, self.detail = env, threading.Lock(), Answer()

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 import random
 from typing import Any
 
-from embodied_mem.envs.checks import checked_seed
+from embodied_mem.envs.checks import checked_finite, checked_path, checked_seed
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.serve.verl_agent import read_config
 from embodied_mem.worlds.alfworld.compat import AlfredTWEnv, BatchEnv, config_field, get_environment
@@ -64,6 +63,9 @@ class AlfredTXTEnv:
 
     def __init__(self, config: AlfredEnvConfig | None = None, mode: str = "train"):
         self.config = config or AlfredEnvConfig()
+        if missing := [name for name in vars(AlfredEnvConfig()) if not hasattr(self.config, name)]:
+            raise InvalidInputError(f"config: expected an AlfredEnvConfig, got {config!r} without {', '.join(missing)}")
+        self._score = checked_finite("score", self.config.score)
         if self.config.render_mode != "text":
             raise InvalidInputError(f"render_mode: expected 'text', got {self.config.render_mode!r}")
         self._env: BatchEnv | None = None
@@ -92,7 +94,7 @@ class AlfredTXTEnv:
         success = bool(infos["won"][0])
         text = self._tell(texts[0], infos["admissible_commands"][0])
         info = {"action_is_effective": True, "action_is_valid": is_valid, "success": success}
-        return text, self.config.score * success, dones[0], info
+        return text, self._score * success, dones[0], info
 
     def render(self) -> str:
         """Repeat the last text."""
@@ -106,7 +108,7 @@ class AlfredTXTEnv:
         if mode not in ("train", "val", "test"):
             raise InvalidInputError(f"mode: expected train, val or test, got {mode!r}")
         split = "train" if mode == "train" else self.config.eval_dataset
-        self._split = _games(os.path.abspath(self.config.config_file), split)
+        self._split = _games(str(checked_path("config_file", self.config.config_file)), split)
         self.current_mode = mode
         self.game_files, self.num_games = list(self._split.game_files), self._split.num_games
 

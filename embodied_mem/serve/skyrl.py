@@ -20,6 +20,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from embodied_mem.envs.checks import MAX_STEPS, checked_count, checked_seed
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
 from embodied_mem.evaluation.command import output_file, run
@@ -42,8 +43,8 @@ class SkyRLWorld(BaseTextEnv):
 
     Args:
         env_config: unused.
-        extras: the row: `extra_info` with `world`, `options` (JSON) and `seed`; SkyRL adds `max_turns`, the steps after
-            which the episode ends, if it is args.
+        extras: the row: `extra_info` with `world`, `options` (an object or its JSON) and `seed`; SkyRL adds
+            `max_turns`, steps after which the episode ends; None or 0 is no limit.
 
     Raises:
         InvalidInputError: `extra_info` lacks a field, the world or one of its options is unknown.
@@ -55,12 +56,15 @@ class SkyRLWorld(BaseTextEnv):
         row = extras.get("extra_info") or {}
         if missing := {"world", "options", "seed"} - set(row):
             raise InvalidInputError(f"extras: expected extra_info with world, options and seed; {sorted(missing)} lack")
-        self.max_turns = int(extras["max_turns"]) if extras.get("max_turns") else 0
-        self._env, self._seed = TextEnv(row["world"], **json.loads(row["options"])), int(row["seed"])
+        self.max_turns = checked_count("max_turns", extras["max_turns"], MAX_STEPS) if extras.get("max_turns") else 0
+        self._seed = checked_seed(row["seed"])
+        self._env = TextEnv(row["world"], **_options(row["options"]))
         self._info: dict[str, Any] = {}
 
     def init(self, prompt: Messages) -> tuple[Messages, dict[str, Any]]:
         """Start the episode; return the prompt with the first text, and `{"task_id": ...}`."""
+        if prompt is None or isinstance(prompt, str):
+            raise InvalidInputError(f"prompt: expected a list of messages, got {prompt!r}")
         text, self._info = self._env.reset(seed=self._seed)
         self.turns = 0
         return [*prompt, _message(text, self._info)], {"task_id": self._info["task_id"]}
@@ -71,6 +75,8 @@ class SkyRLWorld(BaseTextEnv):
         Returns:
             `observations` (one message, none at the end), `reward` (float), `done`, `metadata` (`command`, `won`).
         """
+        if not isinstance(action, str):
+            raise InvalidInputError(f"action: expected a str, got {type(action).__name__}")
         command = command_of(action)
         text, reward, terminated, truncated, self._info = self._env.step(command)
         self.turns += 1
@@ -97,13 +103,17 @@ class SkyRLWorld(BaseTextEnv):
 
 def rows(world: str, num_tasks: int, first_seed: int = 0, **options: Any) -> list[dict[str, Any]]:
     """List the rows of a dataset: one task per seed from `first_seed` on."""
+    try:
+        written = json.dumps(options)
+    except TypeError as error:
+        raise InvalidInputError(f"options: expected JSON, so tasks by name or file: {error}") from error
     return [
         {
             "data_source": f"embodied_mem/{world}",
             "prompt": [{"role": "system", "content": SYSTEM_PROMPT}],
             "env_class": ENV_CLASS,
             "reward_spec": {"method": "rule", "ground_truth": ""},
-            "extra_info": {"world": world, "options": json.dumps(options), "seed": seed},
+            "extra_info": {"world": world, "options": written, "seed": seed},
         }
         for seed in range(first_seed, first_seed + num_tasks)
     ]
@@ -117,6 +127,17 @@ def write_dataset(path: str | os.PathLike[str], dataset: list[dict[str, Any]]) -
         pandas.DataFrame(dataset).to_parquet(path)
     except ImportError as error:
         raise MissingDependencyError(f"{error}; run: pip install pandas pyarrow") from error
+
+
+def _options(value: Any) -> dict[str, Any]:
+    """Read a row's options, JSON or what it was read to."""
+    try:
+        options = json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise InvalidInputError(f"options: expected JSON, got {value!r} ({error})") from error
+    if not isinstance(options, dict):
+        raise InvalidInputError(f"options: expected an object, got {value!r}")
+    return options
 
 
 def _message(text: str, info: dict[str, Any]) -> dict[str, str]:

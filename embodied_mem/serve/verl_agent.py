@@ -19,10 +19,9 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from embodied_mem.envs.checks import checked_actions, checked_count, checked_seed
+from embodied_mem.envs.checks import checked_actions, checked_count, checked_path, checked_seed
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError
 from embodied_mem.worlds.alfworld.compat import get_environment
 
@@ -76,6 +75,10 @@ class AlfworldEnvs:
     ):
         if isinstance(resources_per_worker, bool):  # copies of the original from before it: is_train, env_kwargs
             is_train, env_kwargs = resources_per_worker, env_kwargs if isinstance(is_train, bool) else is_train
+        if not isinstance(is_train, bool):
+            raise InvalidInputError(f"is_train: expected True or False, got {is_train!r}")
+        if not isinstance(env_kwargs or {}, Mapping):
+            raise InvalidInputError(f"env_kwargs: expected a mapping, got {env_kwargs!r}")
         seed, kwargs = checked_seed(seed), {key: one for key, one in (env_kwargs or {}).items() if one is not None}
         if unknown := set(kwargs) - {"eval_dataset", "order"}:
             raise InvalidInputError(f"env_kwargs: expected eval_dataset and order, got {', '.join(sorted(unknown))}")
@@ -140,10 +143,10 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ImportError as error:
         raise MissingDependencyError("PyYAML is not installed; run: pip install pyyaml") from error
     try:
-        config = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        config = yaml.safe_load(checked_path("alf_config_path", path).read_text(encoding="utf-8"))
     except OSError as error:
         raise DataNotFoundError(f"alf_config_path: {os.fspath(path)!r} cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeError) as error:
+    except (yaml.YAMLError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(f"alf_config_path: {os.fspath(path)!r} is no YAML ({error})") from error
     if not isinstance(config, dict) or not isinstance(config.get("env"), dict) or "type" not in config["env"]:
         raise InvalidInputError(f"alf_config_path: {os.fspath(path)!r}: expected the field env.type, as ALFWorld's has")

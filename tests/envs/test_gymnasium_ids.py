@@ -246,7 +246,9 @@ def test_shaped_rewards_sum_to_progress_and_the_win():
         assert envs.step(["look"])[1] == [0.0]
 
 
-@pytest.mark.parametrize("wrong", [{"shaping": float("nan")}, {"goal_in_observations": "yes"}])
+@pytest.mark.parametrize(
+    "wrong", [{"shaping": float("nan")}, {"shaping": "much"}, {"goal_in_observations": "yes"}, {"num_envs": 2}]
+)
 def test_wrong_options_of_all_worlds_are_refused(wrong):
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         TextEnv("alfworld", **wrong)

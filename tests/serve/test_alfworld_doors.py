@@ -160,6 +160,10 @@ def test_older_copies_pass_the_split_without_resources(make, tmp_path, capsys):
     assert splits == ["train", "eval_in_distribution", "eval_out_of_distribution", "train"]
 
 
+def of_dataset(**fields):
+    return lambda config: {**config, "dataset": {**config["dataset"], **fields}}
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "words"),
     [
@@ -169,6 +173,14 @@ def test_older_copies_pass_the_split_without_resources(make, tmp_path, capsys):
         (lambda config: config, {"group_n": 0}, "group_n"),
         (lambda config: config, {"env_num": "2"}, "env_num"),
         (lambda config: config, {"seed": -1}, "seed"),
+        (lambda config: config, {"seed": 2**32 - 1}, "seed: expected 0 to 4294967295, got 4294967296"),
+        (lambda config: config, {"is_train": "no"}, "is_train"),
+        (lambda config: config, {"env_kwargs": "eval_dataset"}, "env_kwargs: expected a mapping"),
+        (lambda config: config, {"is_train": False, "env_kwargs": {"eval_dataset": ["x"]}}, "train_eval"),
+        (of_dataset(data_path=""), {}, "data_path: expected a folder"),
+        (of_dataset(data_path=None), {}, "data_path: expected a folder"),
+        (of_dataset(num_train_games=1.5), {}, "num_train_games: expected a whole number"),
+        (lambda config: {**config, "env": {**config["env"], "task_types": "1,2"}}, {}, "task_types: expected some"),
         (lambda config: {**config, "env": ["type"]}, {}, "env.type"),
         (lambda config: config, {"env_kwargs": {"order": "random"}}, "walk or sorted"),
         (lambda config: config, {"is_train": False, "env_kwargs": {"eval_dataset": "test"}}, "train_eval"),
@@ -177,6 +189,14 @@ def test_older_copies_pass_the_split_without_resources(make, tmp_path, capsys):
 def test_what_cannot_be_played_is_refused(make, change, arguments, words):
     with pytest.raises(InvalidInputError, match=words):
         make(change, **arguments)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"config.yaml", "nested.yaml"])
+def test_what_is_no_configuration_is_refused(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nested.yaml").write_text("[" * 100_000)
+    with pytest.raises(InvalidInputError, match="alf_config_path"):
+        build_alfworld_envs(path, seed=0, env_num=1, group_n=1)
 
 
 def test_a_missing_configuration_is_named(tmp_path):
@@ -220,3 +240,9 @@ def test_ragen_refuses_what_it_cannot_play(config, tmp_path):
         AlfredTXTEnv(settings, mode="dev")
     with pytest.raises(InvalidInputError, match="render_mode"):
         AlfredTXTEnv(AlfredEnvConfig(config_file=str(path), render_mode="rgb"))
+    with pytest.raises(InvalidInputError, match="score: expected a number, got 'ten'"):
+        AlfredTXTEnv(AlfredEnvConfig(config_file=str(path), score="ten"))
+    with pytest.raises(InvalidInputError, match="config: expected an AlfredEnvConfig"):
+        AlfredTXTEnv(str(path))
+    with pytest.raises(InvalidInputError, match="config_file"):
+        AlfredTXTEnv(AlfredEnvConfig(config_file=None))

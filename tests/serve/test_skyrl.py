@@ -89,6 +89,37 @@ def test_a_row_without_a_world_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"seed": 1.7}, "seed: expected a whole number"),
+        ({"seed": None}, "seed: expected a whole number"),
+        ({"options": "{"}, "options: expected JSON"),
+        ({"options": "[]"}, "options: expected an object"),
+        ({"options": '{"num_envs": 3}'}, "num_envs"),
+    ],
+)
+def test_a_row_that_names_no_task_is_refused(row, words):
+    (good,) = skyrl.rows("alfworld", 1)
+    with pytest.raises(InvalidInputError, match=words):
+        skyrl_gym.make(skyrl.ENV_CLASS, extras={"extra_info": {**good["extra_info"], **row}})
+
+
+def test_what_cannot_be_played_is_refused():
+    (row,) = skyrl.rows("alfworld", 1)
+    env = skyrl_gym.make(skyrl.ENV_CLASS, extras={"extra_info": {**row["extra_info"], "options": {"max_steps": 5}}})
+    with pytest.raises(InvalidInputError, match="prompt: expected a list"):
+        env.init("You act.")
+    env.init(row["prompt"])
+    with pytest.raises(InvalidInputError, match="action: expected a str, got NoneType"):
+        env.step(None)
+    for wrong in (-1, 1.5, "7"):
+        with pytest.raises(InvalidInputError, match="max_turns"):
+            skyrl_gym.make(skyrl.ENV_CLASS, extras={**row, "max_turns": wrong})
+    with pytest.raises(InvalidInputError, match="options: expected JSON, so tasks by name or file"):
+        skyrl.rows("alfworld", 1, tasks=[object()])
+
+
+@pytest.mark.parametrize(
     ("reply", "command"),
     [
         ("go to desk 1", "go to desk 1"),

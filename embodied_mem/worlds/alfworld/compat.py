@@ -17,7 +17,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -91,7 +91,7 @@ class AlfredTWEnv:
     """
 
     def __init__(self, config: dict[str, Any], train_eval: str = "train"):
-        if train_eval not in _SPLITS:
+        if not isinstance(train_eval, str) or train_eval not in _SPLITS:
             raise InvalidInputError(f"train_eval: expected one of {', '.join(_SPLITS)}, got {train_eval!r}")
         self.config, self.train_eval = config, train_eval
         self.collect_game_files()
@@ -99,8 +99,16 @@ class AlfredTWEnv:
     def collect_game_files(self, verbose: bool = False) -> None:
         """List the games anew, after the config was changed, say."""
         folder_field, count_field = _SPLITS[self.train_eval]
-        folder = Path(os.path.expandvars(config_field(self.config, "dataset", folder_field))).absolute()
+        folder_name = config_field(self.config, "dataset", folder_field)
+        if not isinstance(folder_name, str | os.PathLike) or not os.fspath(folder_name):
+            raise InvalidInputError(f"config: dataset.{folder_field}: expected a folder, got {folder_name!r}")
+        folder = Path(os.path.expandvars(folder_name)).absolute()
+        count = config_field(self.config, "dataset", count_field)
+        if not isinstance(count, int):
+            raise InvalidInputError(f"config: dataset.{count_field}: expected a whole number, got {count!r}")
         numbers = config_field(self.config, "env", "task_types")
+        if isinstance(numbers, str) or not isinstance(numbers or (), Iterable):
+            raise InvalidInputError(f"config: env.task_types: expected some of 1 to 6, got {numbers!r}")
         if not numbers:
             raise InvalidInputError("config: env.task_types: expected at least one of 1 to 6, got none")
         types = {_NUMBERED[number - 1] for number in numbers if number in range(1, 7)}
@@ -115,7 +123,6 @@ class AlfredTWEnv:
             raise InvalidInputError(f"config: dataset.order: expected walk or sorted, got {order!r}")
         if order == "sorted":
             games.sort()
-        count = config_field(self.config, "dataset", count_field)
         self.game_files = games[:count] if count > 0 else games
         self.num_games = len(self.game_files)
 
@@ -373,6 +380,8 @@ class Order:
     """The endless row of games of a seed, TextWorld's: all of 0 to `count` shuffled, then the same list shuffled on."""
 
     def __init__(self, count: int, seed: int | None):
+        if seed is not None and not 0 <= seed < 1 << 32:
+            raise InvalidInputError(f"seed: expected 0 to {(1 << 32) - 1}, got {seed}")
         self._rng, self._newest = np.random.RandomState(seed), list(range(count))
         self._passes: list[np.ndarray] = []
 
