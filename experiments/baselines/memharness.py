@@ -7,7 +7,8 @@ Source: Wu et al., "MemHarness: Memory Is Reconstructed, Not Replayed" (2026), a
 may answer with `<memory_retrieve>query</memory_retrieve>`. The nearest memories, each with the state that it was
 learned in, are adapted to the present one by the same model, or rejected with `<EMPTY>`; then it acts. After an episode
 it writes at most three memories (situation, memory). Ours: sentences of the prompts, the embedder, a threshold for
-equal memories, no pruning by utility. Without a model the player acts, and a rule remembers where the goal's thing was.
+equal memories, no pruning by utility. Without a model the player acts; a rule remembers where the goal's thing was, and
+rejects what was learned in another state.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class MemHarness(VerlAgent):
         super().reset(goal, observation, info)
         self.guidance = ""
         if self._player is not None:
-            advice = [one.memory for one in self._near(self._state())]
+            advice = [one.memory for one in self._near(self._state()) if one.state == self._state()]
             self._player.reset(goal, observation, order_after(advice, self._player.order))
 
     def reply(self, admissible: Any) -> str:

@@ -1,5 +1,6 @@
 """Agents of other papers by rules, on examples worked out by hand and through games."""
 
+import dataclasses
 import functools
 
 import pytest
@@ -212,6 +213,9 @@ def test_memharness_by_rules_wins_in_a_later_run_what_it_lost_by_searching():
     agent = MemHarness(player=player())
     trials = rollout(world(len(long.actions) - 1), [agent], [[long.task] * 3])
     assert [one.won for one in sorted(trials, key=lambda one: one.position)] == [False, True, True]
+    agent.memories = {key: dataclasses.replace(one, state="Another room.") for key, one in agent.memories.items()}
+    (trial,) = rollout(world(len(long.actions) - 1), [agent], [[long.task]])
+    assert not trial.won  # what was learned elsewhere is rejected
 
 
 def test_both_need_a_model_or_a_player():
