@@ -285,8 +285,10 @@ class SFTConfig(ConfigPart, part="sft"):
     """Supervised training: eqs. 6, 7, 9 for the compiler; the action loss alone for the executor.
 
     Attributes:
-        steps: optimizer steps; the paper's 5 epochs are given in steps here, so that a budget is visible.
+        steps: optimizer steps.
+        epochs: passes over the samples in place of `steps`, for `compiler_sft` alone; 0: `steps` count.
         batch_size: samples per step over all devices.
+        microbatch: of these, those worked on at a time, for `compiler_sft` alone; gradients add up. 0: all.
         learning_rate: peak; cosine to a tenth with `warmup` share of linear warm-up.
         label_smoothing: mass spread evenly over the vocabulary.
         action, entropy, latent, orthogonality: weights of eq. 9.
@@ -299,7 +301,9 @@ class SFTConfig(ConfigPart, part="sft"):
     """
 
     steps: int = bounded(1000, ">= 0")
+    epochs: float = bounded(0.0, ">= 0 (0: `steps`)")
     batch_size: int = bounded(2, ">= 1")
+    microbatch: int = bounded(0, ">= 0 (0: all)")
     learning_rate: float = bounded(1e-5, "> 0")
     warmup: float = bounded(0.05, "a share below 1")
     weight_decay: float = 0.01
@@ -314,6 +318,11 @@ class SFTConfig(ConfigPart, part="sft"):
     optimizer: str = bounded("adamw", "adamw or muon")
     num_batches: int = bounded(0, ">= 0 (0: all)")
     checkpoint_every: int = bounded(200, ">= 1")
+
+    def of(self, num_samples: int) -> SFTConfig:
+        """Returns the same with the steps of its epochs."""
+        steps = math.ceil(self.epochs * max(1, num_samples // self.batch_size))
+        return dataclasses.replace(self, steps=steps or self.steps, epochs=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -389,7 +398,7 @@ class EvalConfig(ConfigPart, part="evaluation"):
     tasks: str = ""
     num_tasks: int = bounded(0, ">= 0 (0: all)")
     seeds: tuple[int, ...] = bounded((0, 1, 2), "at least one")
-    temperature: float = bounded(0.0, ">= 0")
+    temperature: float = bounded(0.0, ">= 0 (0: `steps`)")
     batch_size: int = bounded(64, ">= 1")
 
 
@@ -457,6 +466,10 @@ class Config(ConfigPart, part=""):
         super().__post_init__()
         drawn, games = self.grpo.num_tasks, self.world.num_train
         _require(games == 0 or drawn <= games, "grpo.num_tasks", f"<= world.num_train={games}", drawn)
+        others = self.executor_sft, self.executor_correction.sft, self.correction.sft
+        for field in ("epochs", "microbatch"):
+            found = [getattr(sft, field) for sft in others]
+            _require(not any(found), f"sft.{field}", "0 but for compiler_sft", found)
         if tasks := self.evaluation.tasks:
             apart = self.world.name == "alfworld" and tasks not in ("generated", self.world.train, self.world.valid)
             _require(apart, "evaluation.tasks", "a split of alfworld that is not world.train or world.valid", tasks)
@@ -484,8 +497,9 @@ class Config(ConfigPart, part=""):
             if values[part][field] == default:
                 del values[part][field]
         for sft in (values["executor_sft"], values["compiler_sft"], *(values[k]["sft"] for k in _CORRECTIONS)):
-            if not sft["num_batches"]:
-                del sft["num_batches"]
+            for field in ("num_batches", "epochs", "microbatch"):
+                if not sft[field]:
+                    del sft[field]
         return {name: values[name] for name in used}
 
 

@@ -254,6 +254,37 @@ def num_tokens(batch: Batch[jax.Array]) -> jax.Array:
     return (batch.mask & batch.learned.any(1, keepdims=True)).sum()
 
 
+def by_parts(function: Callable[..., Any], size: int, *rows: Any) -> Any:
+    """Applies a function of rows to parts of a batch in turn.
+
+    A part's activations are computed again on the way back, so that those of one part exist at a time and gradients
+    add up. Every device has rows in every part, and what the batch is divided by is that of the whole.
+
+    Args:
+        function: of a part's number, None where there is one part, and its rows.
+        size: most rows of a part over all devices; 0: all.
+        rows: arrays [B, ...].
+    """
+    count = len(jax.tree.leaves(rows)[0])
+    mesh = jax.sharding.get_abstract_mesh().shape
+    devices = mesh.get("data", 1) * mesh.get("fsdp", 1)
+    own = count // devices
+    parts = next(n for n in range(1, own + 1) if own % n == 0 and (own // n <= max(size // devices, 1) or not size))
+    if parts == 1:
+        return function(None, *rows)
+
+    def cut(array: jax.Array) -> jax.Array:
+        apart = array.reshape(devices, parts, own // parts, *array.shape[1:])
+        return apart.swapaxes(0, 1).reshape(parts, count // parts, *array.shape[1:])
+
+    def join(array: jax.Array) -> jax.Array:
+        apart = array.reshape(parts, devices, own // parts, *array.shape[2:])
+        return apart.swapaxes(0, 1).reshape(count, *array.shape[2:])
+
+    of_part = jax.checkpoint(lambda part: function(part[0], *part[1]))
+    return jax.tree.map(join, jax.lax.map(of_part, (jnp.arange(parts), jax.tree.map(cut, rows))))
+
+
 def make_compiler_step(
     graphdef: nnx.GraphDef[CompilerModel],
     frozen: Params,
@@ -283,11 +314,20 @@ def make_compiler_step(
         model = nnx.merge(graphdef, trainable, frozen)
         executor = nnx.merge(executor_graphdef, executor_state)
         noise_key, dropout_key = jax.random.split(key)
-        embeddings, positions = embed_batch(model.decoder, batch)
-        hidden = model.decoder(
-            embeddings=embeddings, mask=batch.mask, positions=positions, dropout_key=dropout_key, remat=mesh.remat
-        )
-        scores, learned = score_completion(model.decoder, hidden, batch, spots, mesh)
+
+        def compile_rows(number: Any, batch: Batch[jax.Array], spots: jax.Array) -> Any:
+            embeddings, positions = embed_batch(model.decoder, batch)
+            own_key = dropout_key if number is None else jax.random.fold_in(dropout_key, number)
+            hidden = model.decoder(
+                embeddings=embeddings, mask=batch.mask, positions=positions, dropout_key=own_key, remat=mesh.remat
+            )
+            soft = None
+            if model.soft_mem is not None:
+                h_soft = rows_of(hidden, batch.suffix, references.shape[1])
+                soft = model.soft_mem(h_soft), complementarity(h_soft, hidden, batch.text)
+            return *score_completion(model.decoder, hidden, batch, spots, mesh), soft
+
+        scores, learned, soft_outputs = by_parts(compile_rows, config.microbatch, batch, spots)
         loss = smoothed_cross_entropy(
             scores.log_probs, scores.mean_log_probs, learned, smoothing=config.label_smoothing
         )
@@ -295,11 +335,14 @@ def make_compiler_step(
         metrics["text_accuracy"] = share_right(scores, learned)
         metrics["tokens"] = num_tokens(batch)
         if model.soft_mem is not None:
-            h_soft = rows_of(hidden, batch.suffix, references.shape[1])
-            gaussian = model.soft_mem(h_soft)
+            gaussian, similarity = soft_outputs
             soft = sample(gaussian, jax.random.split(noise_key, len(references)))
-            acting = executor_hidden(executor, executor_batch, soft[origin], mesh)
-            scores, learned = score_completion(executor, acting, executor_batch, executor_spots, mesh)
+
+            def act_rows(_: Any, batch: Batch[jax.Array], soft: jax.Array, spots: jax.Array) -> Any:
+                return score_completion(executor, executor_hidden(executor, batch, soft, mesh), batch, spots, mesh)
+
+            acting = executor_batch, soft[origin], executor_spots
+            scores, learned = by_parts(act_rows, config.microbatch, *acting)
             metrics["action_accuracy"] = share_right(scores, learned)
             metrics["executor_tokens"] = num_tokens(executor_batch)
             metrics["action"] = masked_mean(-scores.log_probs, learned & guided[origin][:, None])
@@ -312,7 +355,7 @@ def make_compiler_step(
                 shown = perceptual_alignment(gaussian.mu, seen, recalled)
                 metrics["perceptual"] = masked_mean(shown, guided & recalled.any(1))
                 loss += config.latent * metrics["perceptual"]
-            metrics["orth"] = masked_mean(complementarity(h_soft, hidden, batch.text), guided)
+            metrics["orth"] = masked_mean(similarity, guided)
             loss += config.action * metrics["action"] + config.latent * metrics["latent"]
             loss += config.orthogonality * metrics["orth"]
             if model.soft_mem.config.stochastic:
@@ -364,10 +407,11 @@ def train_compiler(
     run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel | None = None
 ) -> CompilerModel:
     """Train a new compiler, or `model` further, on the teacher's outputs with the executor frozen."""
+    sft = run.config.compiler_sft.of(len(samples))
     if model is None:
         with run.place.on_host():
             model = new_compiler(run.config, run.tokenizer, executor, run.place)
-    return compiler_training(run, executor, model, "compiler", 2, run.config.compiler_sft)(samples)
+    return compiler_training(run, executor, model, "compiler", 2, sft)(samples)
 
 
 def correct_compiler(

@@ -110,8 +110,8 @@ def plan_run(config: Config, models: list[PlannedModel], prompt_length: int = PR
         Phase(
             "sft",
             (
-                Pass("compiler", sft.batch_size, compiler_length, chunk),
-                Pass("executor", sft.batch_size, executor_length, chunk),
+                Pass("compiler", sft.microbatch or sft.batch_size, compiler_length, chunk),
+                Pass("executor", sft.microbatch or sft.batch_size, executor_length, chunk),
             ),
             trains=True,
         ),

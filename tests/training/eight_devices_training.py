@@ -51,8 +51,8 @@ def executor() -> Decoder:
     return Decoder(SHAPE, rngs=nnx.Rngs(0))
 
 
-def compiler() -> CompilerModel:
-    decoder = add_lora(Decoder(SHAPE, rngs=nnx.Rngs(1)), LoraConfig(rank=4), rngs=nnx.Rngs(2))
+def compiler(dropout: float = LoraConfig().dropout) -> CompilerModel:
+    decoder = add_lora(Decoder(SHAPE, rngs=nnx.Rngs(1)), LoraConfig(rank=4, dropout=dropout), rngs=nnx.Rngs(2))
     soft_config = SoftMemConfig(NUM_SOFT, embedding_std=0.02)
     model = CompilerModel(decoder, SoftMem(soft_config, compiler_width=32, executor_width=32, rngs=nnx.Rngs(3)))
     for name in ("query_lora_b", "value_lora_b"):  # zero at the start, which would hide the gradient of the other one
@@ -119,6 +119,15 @@ def run(place: Placement) -> dict:
     trainable = jax.tree.map(jnp.copy, state.trainable)
     after, metrics = place.scoped(step)(state, executor_state, data, key)
     report["compiler"] = described(after, metrics) | {"frozen_bytes": held(frozen)}
+
+    for microbatch in (0, 4):  # without dropout, which a part draws anew
+        graph, params, _ = nnx.split(compiler(dropout=0.0), models.trainable_filter(CONFIG), ...)
+        state, _ = optimizers.fresh_state(keep_gradient, params, axes, place)
+        sft = SFTConfig(microbatch=microbatch)
+        step = make_compiler_step(graph, frozen, executor_graph, keep_gradient, sft, places=places)
+        report[f"compiler {microbatch}"] = described(*place.scoped(step)(state, executor_state, data, key))
+    memory = place.scoped(lambda: step.func.lower(*step.args, after, executor_state, data, key).compile())()
+    report["loops"] = memory.as_text().count(" while(")
 
     gradient = place.scoped(grpo.make_grpo_gradient(graph, GRPOConfig(), places=places and places.trainable))
 

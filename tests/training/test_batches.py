@@ -1,8 +1,12 @@
 """Order of the samples as a function of (seed, step), and the layout of padded rows by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.training.config import Config, SFTConfig, WorldConfig
 from embodied_mem.training.data import Row, batches, pad_rows, spots_of
 
 LENGTHS = np.random.default_rng(3).integers(5, 400, size=103)
@@ -36,6 +40,13 @@ def test_every_sample_once_an_epoch():
     assert len(set(left_out)) == 3
     whole = np.concatenate(order(lengths=LENGTHS[:96], num_steps=12))
     assert sorted(whole) == list(range(96))
+
+
+def test_epochs_say_the_number_of_steps():
+    sft = SFTConfig(steps=7, epochs=1.5, batch_size=8)
+    assert (sft.of(103).steps, sft.of(3).steps, dataclasses.replace(sft, epochs=0).of(103).steps) == (18, 2, 7)
+    with pytest.raises(InvalidInputError, match=r"sft\.epochs: expected 0 but for compiler_sft"):
+        Config(world=WorldConfig(num_train=8, num_valid=1), executor_sft=sft)
 
 
 def test_epochs_differ_and_batches_are_not_sorted():

@@ -36,6 +36,16 @@ def test_a_mesh_gives_the_loss_and_gradients_of_one_device(reports, mesh, step):
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * largest)
 
 
+@pytest.mark.parametrize("mesh", ["one", *MESHES])
+def test_accumulated_gradients_are_those_of_the_whole_batch(reports, mesh):
+    whole, parts = (reports[place][f"compiler {rows}"] for place, rows in (("one", 0), (mesh, 4)))
+    for name, value in whole["metrics"].items():
+        assert parts["metrics"][name] == pytest.approx(value, rel=2e-5, abs=2e-6), name
+    for wanted, got in zip(whole["gradients"], parts["gradients"], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    assert reports[mesh]["loops"] > 0 or mesh == "data"  # there a device has one row, which is no part
+
+
 def test_the_compiler_step_has_all_five_terms(reports):
     metrics = reports["one"]["compiler"]["metrics"]
     weights = {"text": 1.0, "action": 1.0, "entropy": 0.1, "latent": 1.0, "orth": 0.1}  # eq. 9, SFTConfig's defaults
