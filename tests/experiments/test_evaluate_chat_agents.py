@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
+import pathlib
 import re
+import shlex
 
 import pytest
 from chat_answers import Server, reply
@@ -14,6 +17,7 @@ from embodied_mem.evaluation.benchmark import episodes_of
 from embodied_mem.language import ChatError
 from experiments.evaluate import main
 
+RESULT = pathlib.Path(__file__).parents[2] / "experiments/results/alfworld_smollm2_agents.json"
 NAMES = "Names, by the skills that take them:\n"
 
 
@@ -247,6 +251,20 @@ def test_agents_that_think_in_tags_get_the_prompts_of_the_command(agent, tmp_pat
     assert texts[3].startswith("Step 4: [Observation 3: ")
     assert {body["max_tokens"] for body in bodies} == {64}
     assert report["prompts"]["history"] == 1
+
+
+def test_recorded_calls_give_the_committed_rows_again(alfworld_data, tmp_path, monkeypatch):
+    """Fails when prompts change: then docs/baselines.md tells of agents that are no more; record them anew."""
+    monkeypatch.setenv("EMBODIED_MEM_DATA", str(alfworld_data.parents[1]))
+    monkeypatch.chdir(tmp_path)
+    result, calls = json.loads(RESULT.read_text()), tmp_path / "calls.jsonl"
+    calls.write_bytes(gzip.decompress(RESULT.with_suffix(".calls.jsonl.gz").read_bytes()))
+    command = shlex.split(result["command"])[2:]
+    command = command[: command.index("--record")]
+    again = main([*command, "--record", str(calls)])
+    assert again["usage"]["replayed"] == again["usage"]["calls"] == result["usage"]["calls"]
+    for agent, (row,) in result["agents"].items():
+        assert [again["agents"][agent][0][name] for name in ("success", "steps")] == [row["success"], row["steps"]]
 
 
 def test_what_is_missing_is_said():
