@@ -282,6 +282,10 @@ PRESETS: dict[str, DecoderConfig] = {
     "qwen3-8b": _qwen(4096, 36, 32, 12_288, qk_norm=True, tie_embeddings=False),
     "qwen3-14b": _qwen(5120, 40, 40, 17_408, qk_norm=True, tie_embeddings=False),
     "qwen3-32b": _qwen(5120, 64, 64, 25_600, qk_norm=True, tie_embeddings=False),
+    # The language model of Qwen3-VL-32B.
+    "qwen3-vl-32b": _qwen(
+        5120, 64, 64, 25_600, qk_norm=True, tie_embeddings=False, rope_theta=5e6, max_length=262_144
+    ),
 }  # fmt: skip
 
 

@@ -26,6 +26,27 @@ def randomise(model: Any) -> None:
                 parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
 
 
+def random_qwen3_vl() -> Any:
+    """A Qwen3-VL in float32."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [4, 3, 3], "mrope_interleaved": True}
+    vision = {
+        "depth": 2, "hidden_size": 32, "num_heads": 2, "intermediate_size": 40, "out_hidden_size": 48, "patch_size": 4,
+        "deepstack_visual_indexes": [0, 1], "num_position_embeddings": 16, "initializer_range": 0.2,
+    }  # fmt: skip
+    config = transformers.Qwen3VLConfig(
+        text_config={**SIZES, "head_dim": 20, "rope_parameters": rope}, vision_config=vision, image_token_id=90,
+        video_token_id=91, vision_start_token_id=92, vision_end_token_id=93, tie_word_embeddings=False,
+        attn_implementation="eager",
+    )  # fmt: skip
+    model = transformers.Qwen3VLForConditionalGeneration(config).float().eval()
+    randomise(model)
+    return model
+
+
 def random_qwen_vl(vocab_size: int, image_token: int, signs: tuple[int, int], **sizes: int) -> Any:
     """A Qwen2.5-VL in float32; `signs` stand before and after a picture. Patches have 4 x 4 pixels."""
     import torch

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from random_transformers import SIZES, random_qwen_vl, randomise
+from random_transformers import SIZES, random_qwen3_vl, random_qwen_vl, randomise
 from small_decoders import VARIANTS, build, prefill, read
 
 from embodied_mem.language.pretrained import PretrainedTokenizer
@@ -100,6 +100,27 @@ def test_logits_hidden_states_and_greedy_tokens(name, tmp_path):
         )
     hidden, cache = prefill(decoder, jnp.asarray(prompt), capacity=32)
     assert continue_greedily(decoder, hidden, cache, 12) == ids[0, 11:].tolist()
+
+
+def test_the_language_model_of_a_qwen3_vl(tmp_path):
+    model = random_qwen3_vl()
+    model.save_pretrained(tmp_path)
+    decoder = load_hf(tmp_path)
+    tokens = np.random.default_rng(0).integers(0, 90, (2, 11))
+    with torch.no_grad():
+        expected = model(torch.tensor(tokens), output_hidden_states=True)
+        ids = model.generate(
+            torch.tensor(tokens[:1]), max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0
+        )
+    hidden = read(decoder, jnp.asarray(tokens), mask=jnp.ones(tokens.shape, bool))
+    np.testing.assert_allclose(hidden, expected.hidden_states[-1].numpy(), **TOLERANCE)
+    np.testing.assert_allclose(decoder.logits(hidden), expected.logits.numpy(), **TOLERANCE)
+    hidden, cache = prefill(decoder, jnp.asarray(tokens[:1]), capacity=32)
+    assert continue_greedily(decoder, hidden, cache, 8) == ids[0, 11:].tolist()
+    save_hf(decoder, tmp_path / "text")
+    there = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "text").float().eval()
+    with torch.no_grad():
+        np.testing.assert_allclose(there(torch.tensor(tokens)).logits.numpy(), expected.logits.numpy(), **TOLERANCE)
 
 
 def continue_greedily(decoder: Decoder, hidden: jax.Array, cache, count: int) -> list[int]:

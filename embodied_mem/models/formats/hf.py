@@ -7,7 +7,8 @@
 
 Files are mapped, and only the parts that a device holds are read, see `assembly.py`. Linear weights are stored there
 as [out, in] and here as [in, out] with heads apart and layers stacked; the rotary halves are the same on both sides.
-Writing holds one file's arrays in host memory at a time.
+Writing holds one file's arrays in host memory at a time. Of a Qwen3-VL folder the language model is read, for texts
+alone: its rotary sections are all one position there.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ _FIELDS = {
     "mlp_width": "intermediate_size", "norm_eps": "rms_norm_eps",
 }  # fmt: skip
 _MODEL_TYPES = ("llama", "qwen2", "qwen3")
+_SEEING = "qwen3_vl"
+"""The language model in it is read, its vision tower is not."""
 MAX_PARAMETERS = 10**13
 """A file that announces more is damaged."""
 
@@ -199,9 +202,13 @@ class HFFolder:
         """Returns the array of a decoder's parameter, for `assemble`."""
         return self.tensor(name_in_hf(name, layer, prefix))
 
-    def refuse_left(self, tied: bool) -> None:
-        """Raises CheckpointError if arrays are left, other than rotary tables and a head that repeats the embedding."""
+    def refuse_left(self, tied: bool, tower: str = "") -> None:
+        """Raises CheckpointError if arrays are left, other than rotary tables and a head that repeats the embedding.
+
+        A `tower` is the first part of the names of arrays that nobody reads.
+        """
         left = {name for name in self.left if not name.endswith("rotary_emb.inv_freq")}
+        left -= {name for name in left if tower and name.startswith(tower)}
         left -= {"lm_head.weight"} if tied else set()
         if left:
             raise CheckpointError(f"{self.folder}: {len(left)} arrays have no place in the decoder, e.g. {min(left)}")
@@ -235,7 +242,7 @@ def load_hf(folder: str | os.PathLike[str], *, shardings: Shardings | None = Non
 
     Raises:
         CheckpointError: when a file or array is missing, of another shape, or left over (nothing is ignored except
-            rotary tables and a head that repeats tied embeddings).
+            rotary tables, a head that repeats tied embeddings, and the vision tower of Qwen3-VL).
         InvalidInputError: when the architecture is not one of ours, see `config_from_hf`.
     """
     folder = pathlib.Path(folder)
@@ -243,8 +250,10 @@ def load_hf(folder: str | os.PathLike[str], *, shardings: Shardings | None = Non
     with described_by(folder / "config.json"):
         config = config_from_hf(described, **overrides)
     files = HFFolder(folder)
-    decoder = assemble(config, files.tensor_of, shardings)
-    files.refuse_left(config.tie_embeddings)
+    is_part = described["model_type"] == _SEEING
+    prefix, tower = ("model.language_model.", "model.visual.") if is_part else ("model.", "")
+    decoder = assemble(config, functools.partial(files.tensor_of, prefix=prefix), shardings)
+    files.refuse_left(config.tie_embeddings, tower)
     return decoder
 
 
@@ -332,9 +341,15 @@ def config_from_hf(described: dict[str, Any], **overrides: Any) -> DecoderConfig
         InvalidInputError: for a model type, activation, sliding window or rotary scaling that the decoder does not
             have; nothing that changes the result is ignored.
     """
+    if described.get("model_type") == _SEEING:
+        shared = {
+            name: described[name] for name in ("tie_word_embeddings", "torch_dtype", "dtype") if name in described
+        }
+        described = {**described.get("text_config", {}), **shared, "model_type": "qwen3"}
     kind = described.get("model_type")
     if kind not in _MODEL_TYPES:
-        raise InvalidInputError(f"config.json: model_type: expected one of {', '.join(_MODEL_TYPES)}, got {kind!r}")
+        known = ", ".join((*_MODEL_TYPES, _SEEING))
+        raise InvalidInputError(f"config.json: model_type: expected one of {known}, got {kind!r}")
     if described.get("hidden_act", "silu") != "silu":
         raise InvalidInputError(f"config.json: hidden_act: expected silu, got {described['hidden_act']!r}")
     if described.get("use_sliding_window") or "sliding_attention" in (described.get("layer_types") or ()):
