@@ -39,7 +39,7 @@ from .people import (
     words_of_role,
 )
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
-from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, squashed
+from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, sorted_union, squashed
 from .store import Selector
 from .supersession import RareWords, Statement, chances, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
@@ -72,7 +72,7 @@ _LIKE = 0.6
 _PAST = 0.5
 _CONVERSATION_OF, _SPEAKER_OF, _SORT = range(3)
 _NO_NOTE = (-1, -1, 0)
-_ASKS, _IS_IDLE, _TELLS_TIME, _IS_TOLD, _IS_STANDING = (1 << bit for bit in range(5))
+_ASKS, _IS_IDLE, _TELLS_TIME, _IS_TOLD, _IS_STANDING, _IS_LONG = (1 << bit for bit in range(6))
 """Columns of what `retrieve` looks at in all notes, a row without a note, and the bits of its last column."""
 _REACH = max(_NEAR)
 _MAX_SIMILAR, _MAX_BEST = 256, 64
@@ -467,6 +467,8 @@ class NoteMemory(RecordMemory):
             if self.claims[number].num_denials:
                 self._denying.add(number)
             sort, conversation = 0, -1
+            if len(parts) > 1:
+                sort |= _IS_LONG
             if note.text.rstrip().endswith("?"):
                 sort |= _ASKS
             if note.kind == TOLD:
@@ -579,7 +581,7 @@ class NoteMemory(RecordMemory):
         candidates = np.concatenate([hits, numbers[shares[numbers] == 0]])
         own[candidates] = relevances(shares[candidates], cosines[candidates], self.embedder.share_of_words)
         if self._parts:
-            candidates = self._score_parts(own, candidates, query, stems)
+            candidates = self._score_parts(own, candidates, query, stems, marks[_SORT])
         candidates = self._score(own, candidates, hits, query, stems, marks)
         if where or as_of is not None:
             around = np.fromiter(self.notes, np.int64, len(self.notes))
@@ -611,7 +613,9 @@ class NoteMemory(RecordMemory):
         best.sort(key=lambda item: -item.score)
         return best[:k]
 
-    def _score_parts(self, own: np.ndarray, candidates: np.ndarray, query: str, stems: Sequence[str]) -> np.ndarray:
+    def _score_parts(
+        self, own: np.ndarray, candidates: np.ndarray, query: str, stems: Sequence[str], sorts: np.ndarray
+    ) -> np.ndarray:
         """Give long notes the score of their best part."""
         shares, cosines = np.zeros((2, len(self._note_of_part)))
         hits, scores = self._part_words.ranking(stems)
@@ -619,11 +623,11 @@ class NoteMemory(RecordMemory):
         similar = self._part_vectors.search(query, _MAX_SIMILAR, above=0.0)
         parts = np.array([row[0] for row in similar], np.int64)
         cosines[parts] = [row[1] for row in similar]
-        parts = np.union1d(hits, parts)
+        parts = sorted_union(hits, parts, len(shares))
         notes = np.array([self._note_of_part[part] for part in parts.tolist()], np.int64)
-        own[np.array([number for number in candidates.tolist() if number in self._parts], np.int64)] = 0.0
+        own[candidates[sorts[candidates] & _IS_LONG != 0]] = 0.0
         np.maximum.at(own, notes, relevances(shares[parts], cosines[parts], self.embedder.share_of_words))
-        return np.union1d(candidates[own[candidates] > 0], notes)
+        return sorted_union(candidates[own[candidates] > 0], notes, len(own))
 
     def _latest_first(self, items: list[Record], words: Set[str]) -> list[Record]:
         """Give the later of near short notes the better score."""
@@ -731,8 +735,9 @@ class NoteMemory(RecordMemory):
     def _roles_of(self, voice: str) -> dict[str, int]:
         """Return role -> the last note that names who has it."""
         rows = ((role, its) for (whose, role), its in self._roles.items() if whose == voice)
-        current = ((role, [number for number in its if self.notes[number].ended is None]) for role, its in rows)
-        return {role: max(numbers) for role, numbers in current if numbers}
+        notes = self.notes
+        last = ((role, (n for n in sorted(its, reverse=True) if notes[n].ended is None)) for role, its in rows)
+        return {role: number for role, numbers in last if (number := next(numbers, None)) is not None}
 
     # Keeping.
 
@@ -842,6 +847,8 @@ class NoteMemory(RecordMemory):
 
 def last_told(note: Record, as_of: int | None) -> int:
     """Find the time when a note was told or written last."""
+    if as_of is None and note.sources:
+        return max(note.sources[-1].time or 0, note.valid_from)
     times = (source.time or 0 for source in reversed(note.sources))
     last = next((time for time in times if as_of is None or time <= as_of), note.recorded)
     return max(last, note.valid_from) if as_of is None or note.valid_from <= as_of else last

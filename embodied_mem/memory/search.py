@@ -534,6 +534,13 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
     return at[np.argsort(-values[at], kind="stable")][:count]
 
 
+def sorted_union(some: np.ndarray, others: np.ndarray, size: int) -> np.ndarray:
+    """Return the numbers below `size` that are in one of two arrays, each once; faster than `np.union1d`."""
+    is_there = np.zeros(size, np.bool_)
+    is_there[some] = is_there[others] = True
+    return is_there.nonzero()[0]
+
+
 class Asked:
     """The words of a query, each with its weight."""
 

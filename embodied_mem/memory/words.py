@@ -257,6 +257,7 @@ _BEFORE_MONTHS = frozenset(
     ("in", "of", "since", "until", "last", "next", "this", "early", "late", "mid", "im", "en", "em")
 )
 _CJK_MONTHS = ("月", "월")
+_OF_MONTHS = frozenset((*_MONTHS, *_CJK_MONTHS))
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th|er|t\d{1,2})?\Z")
 _ORDINAL_WORDS = """
     first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
@@ -268,6 +269,8 @@ _ORDINAL = {word: number for number, word in enumerate(_ORDINAL_WORDS.split(), 1
 def date_words(words: Sequence[str]) -> list[str]:
     """List the words that stand for the dates in the normal words of a text, each once."""
     found: dict[str, None] = {}
+    if _OF_MONTHS.isdisjoint(words) and not any(map(str.isdecimal, words)):
+        return []  # as nearly always
     for year, month, day in _dates(words):
         if year and day:
             found[f"{year}-{month:02}-{day:02}"] = None
