@@ -50,6 +50,7 @@ _FIELDS = {
 _MODEL_TYPES = ("llama", "qwen2", "qwen3")
 _SEEING = "qwen3_vl"
 """The language model in it is read, its vision tower is not."""
+_SHARED = ("tie_word_embeddings", "torch_dtype", "dtype")
 MAX_PARAMETERS = 10**13
 """A file that announces more is damaged."""
 
@@ -342,9 +343,7 @@ def config_from_hf(described: dict[str, Any], **overrides: Any) -> DecoderConfig
             have; nothing that changes the result is ignored.
     """
     if described.get("model_type") == _SEEING:
-        shared = {
-            name: described[name] for name in ("tie_word_embeddings", "torch_dtype", "dtype") if name in described
-        }
+        shared: dict[str, Any] = {name: described[name] for name in _SHARED if name in described}
         described = {**described.get("text_config", {}), **shared, "model_type": "qwen3"}
     kind = described.get("model_type")
     if kind not in _MODEL_TYPES:
