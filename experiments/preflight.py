@@ -318,7 +318,7 @@ def _devices_and_memory(
 ) -> Iterator[Row]:
     """Compare the mesh, the plan of memory and the size of checkpoints with what is here."""
     from embodied_mem.parallel.mesh import MeshShape
-    from experiments.plan.device_plan import PROMPT_LENGTH, plan_run, planned_models
+    from experiments.plan.device_plan import PROMPT_LENGTH, fullest, plan_run, planned_models
 
     models: list[Any] = []
     try:
@@ -353,10 +353,8 @@ def _devices_and_memory(
     if here.platform == "cpu":  # on which small models run, of whose activations the plan knows little
         least = full = max(phase.resident + phase.gradients for phase in short)
     else:
-        least, full = (
-            max(phase.total if config.mesh.remat else phase.total_without_remat for phase in phases)
-            for phases in (short, long)
-        )
+        is_gpu = here.platform == "gpu"
+        least, full = (fullest(config, phases, here.memory_bytes, is_gpu) for phases in (short, long))
     yield _room(
         "memory of a device", least, here.memory_bytes, "--mesh.remat True, more devices to a copy (--mesh.tensor, "
         "--mesh.fsdp), smaller batches; --plan shows which", full,

@@ -16,6 +16,7 @@ import dataclasses
 import json
 import math
 import os
+from collections.abc import Sequence
 
 import jax
 from flax import nnx
@@ -31,7 +32,7 @@ from embodied_mem.training.config import ROLES, Config
 from embodied_mem.training.models import shape_of
 
 from .forecast import CHIPS, forecast
-from .plan import USABLE, Pass, Phase, Plan, PlannedModel, columns, fitting, named, plan, size_of
+from .plan import USABLE, Pass, Phase, PhaseMemory, Plan, PlannedModel, columns, fitting, named, plan, size_of
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
 
@@ -130,15 +131,22 @@ def plan_run(config: Config, models: list[PlannedModel], prompt_length: int = PR
     return plan(models, mesh, phases, optax.adamw(grpo.learning_rate), sampling)
 
 
-def print_forecasts(config: Config, models: list[PlannedModel], fullest: int, prompt_length: int) -> list[dict]:
-    """Prints how long the run takes at best on each kind of chip; returns the same. `fullest`: bytes of a device."""
+def fullest(config: Config, phases: Sequence[PhaseMemory], memory: float, on_gpu: bool) -> int:
+    """Returns the bytes of the fullest phase on devices of so much memory."""
+    totals = [phase.total if config.mesh.remat else phase.total_without_remat for phase in phases]
+    return max([*totals, *(phase.on_gpu(memory) for phase in phases if on_gpu and phase.layouts)])
+
+
+def print_forecasts(config: Config, models: list[PlannedModel], answer: Plan, prompt_length: int) -> list[dict]:
+    """Prints how long the run takes at best on each kind of chip; returns the same."""
     acting = {model.name: model for model in models if model.name in ROLES}
     lengths = dict(zip(ROLES, row_lengths(config, prompt_length)))
     rows = [("at best", "fits", "compiler tokens/s", "executor tokens/s", "rollout", "GRPO update", "SFT step", "run")]
     found = []
     for chip in CHIPS.values():
         one = forecast(config, acting, chip, lengths)
-        fits = fullest <= USABLE * chip.memory_gb * 1e9
+        memory = chip.memory_gb * 1e9
+        fits = fullest(config, answer.phases, memory, "TPU" not in chip.name) <= USABLE * memory
         speeds = (f"{one.tokens_per_s[role]:,.0f}" for role in ROLES)
         times = (f"{one.rollout_s:.0f} s", f"{one.update_s:.0f} s", f"{one.sft_step_s:.2f} s", f"{one.run_h:.0f} h")
         rows.append((chip.name, "yes" if fits else "no", *speeds, *times))
@@ -168,8 +176,7 @@ def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: boo
     print(f"compiler {config.model.compiler}, executor {config.model.executor}")
     print(answer.table())
     content = answer.to_dict()
-    fullest = max(phase.total if config.mesh.remat else phase.total_without_remat for phase in answer.phases)
-    content["forecast"] = print_forecasts(config, models, fullest, prompt_length)
+    content["forecast"] = print_forecasts(config, models, answer, prompt_length)
     if compiled:
         compiler_length, executor_length = row_lengths(config, prompt_length)
         heads = ("program", "arguments", "temporaries", "outputs", "total", "fits chips of", "compiled in")

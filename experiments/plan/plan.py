@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from embodied_mem.models.config import DecoderConfig
+from embodied_mem.models.sampling import LAYOUT_SHARE
 from embodied_mem.parallel.mesh import MeshShape, abstract_mesh
 from embodied_mem.parallel.sharding import LogicalAxes, Path, leaf_path, place
 
@@ -103,7 +104,8 @@ class ParameterRow:
 @dataclasses.dataclass(frozen=True)
 class ModelMemory:
     """Bytes per device that a model holds whatever the phase; `gradients` only while training, `sampling` in the
-    layout for sampling, where there is one."""
+    layout for sampling, where there is one, `layers` what its layers have where it is sampled from, if they are
+    stacked."""
 
     model: str
     parameters_total: int
@@ -112,11 +114,13 @@ class ModelMemory:
     gradients: int
     optimizer: int
     sampling: int = 0
+    layers: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class PhaseMemory:
-    """Bytes per device at the peak of a phase; `total` is with remat, the way long runs go."""
+    """Bytes per device at the peak of a phase; `total` is with remat, the way long runs go, `layouts` has (all weights,
+    stacked layers) of each model that is sampled from."""
 
     phase: str
     resident: int
@@ -129,6 +133,15 @@ class PhaseMemory:
     total_without_remat: int
     fits_gb: tuple[int, ...]
     fits_gb_without_remat: tuple[int, ...]
+    layouts: tuple[tuple[int, int], ...] = ()
+
+    def on_gpu(self, memory: float) -> int:
+        """Returns the total on GPUs of so many bytes.
+
+        Layers that are stacked lie there once more, one by one, unless the model is too large
+        (`models.sampling.sampling_config`).
+        """
+        return self.total + sum(layers for whole, layers in self.layouts if LAYOUT_SHARE * whole <= memory)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +179,10 @@ class Plan:
                     (" (remat)", p.activations_remat, p.total, p.fits_gb),
                     ("", p.activations, p.total_without_remat, p.fits_gb_without_remat),
                 ]
+            if p.layouts:
+                most = p.on_gpu(math.inf)
+                fits = tuple(gb for gb in CHIPS_GB if p.on_gpu(gb * 1e9) <= USABLE * gb * 1e9)
+                kinds.append((" (GPU, layers apart)", 0, most, fits))
             for kind, activations, total, fits in kinds:
                 sizes = (p.resident, p.gradients, p.gathered, activations, p.caches, total)
                 rows.append((p.phase + kind, *map(size_of, sizes), named(fits)))
@@ -215,6 +232,7 @@ def plan(
                 gradients=sum(row.bytes_per_device for row in model_rows if row.trainable),
                 optimizer=sum(place(leaf_path(p), x, model.axes, mesh).bytes_per_device for p, x in _leaves(state)),
                 sampling=weight_bytes(model, sampling) if sampling else 0,
+                layers=layer_bytes(model, sampling or mesh) if model.config.scan_layers else 0,
             )
         )
     gradients = sum(m.gradients for m in memories)
@@ -223,6 +241,8 @@ def plan(
         sampled, only = (phase.sampled, phase.only_sampled) if sampling else ((), ())
         resident = sum(m.parameters + m.optimizer for m in memories if m.model not in only)
         resident += sum(m.sampling for m in memories if m.model in sampled)
+        drawn_from = [m for m in memories if m.model in phase.sampled and phase.caches]
+        layouts = tuple((m.sampling or m.parameters, m.layers) for m in drawn_from if m.layers)
         mesh_of: dict[Pass, Any] = dict.fromkeys(phase.passes, mesh)
         mesh_of |= {work: sampling if work.model in sampled else mesh for work in phase.caches}
         gathered = max((_gathered_bytes(by_name[work.model], where) for work, where in mesh_of.items()), default=0)
@@ -240,6 +260,7 @@ def plan(
                 phase=phase.name, resident=resident, gradients=gradients if phase.trains else 0, gathered=gathered,
                 activations=both[0], activations_remat=both[1], caches=caches, total=totals[1],
                 total_without_remat=totals[0], fits_gb=fits[1], fits_gb_without_remat=fits[0],
+                layouts=layouts,
             )
         )  # fmt: skip
         for work, where in mesh_of.items():
@@ -293,6 +314,12 @@ def weight_bytes(model: PlannedModel, mesh: Any, without: Sequence[Path] = ()) -
     """Returns the bytes per device of a model's parameters on a mesh, those at the paths `without` left out."""
     parts = ((leaf_path(key_path), leaf) for key_path, leaf in _leaves(model.parameters))
     return sum(place(path, leaf, model.axes, mesh).bytes_per_device for path, leaf in parts if path not in without)
+
+
+def layer_bytes(model: PlannedModel, mesh: Any) -> int:
+    """Returns the bytes per device of layers without adapters."""
+    parts = [(leaf_path(key_path), leaf) for key_path, leaf in _leaves(model.parameters)]
+    return weight_bytes(model, mesh, [path for path, _ in parts if "layers" not in path or "_lora_" in path[-1]])
 
 
 def _gathered_bytes(model: PlannedModel, mesh: Any) -> int:

@@ -123,6 +123,15 @@ def test_too_little_memory_by_plan_of_the_host_and_on_disk(complete, monkeypatch
     assert disk.startswith("disk of ")
 
 
+def test_a_gpu_holds_the_layers_of_what_it_samples_from_twice(complete):
+    needed = {}
+    for platform in ("gpu", "tpu"):
+        rows = preflight(*complete, lambda platform=platform: Devices(8, platform, 96 * 10**9))
+        needed[platform] = next(float(row.wanted.split()[0]) for row in rows if row.what == "memory of a device")
+    layers = 0.25 * 2 * (7.62 - 2 * 0.545 + 14.77 - 2 * 0.7786)  # GB; without tables and heads, on four devices
+    assert needed["gpu"] > 12 + layers > needed["tpu"]  # 12 GB of weights
+
+
 def test_a_run_folder_that_cannot_be_written(complete):
     config, run_dir = complete
     run_dir.parent.mkdir()

@@ -1,5 +1,6 @@
 """Plans: bytes against hand counts, published sizes and real caches; the paper's run fits in seconds on any machine."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from flax import nnx
 from embodied_mem.models import decoder
 from embodied_mem.models.config import DecoderConfig, logical_axes, num_parameters, preset
 from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.prompt_cache import sampling_network
+from embodied_mem.models.sampling import LAYOUT_SHARE
 from embodied_mem.parallel.mesh import MeshShape
 from experiments.plan.plan import Pass, Phase, PlannedModel, activation_bytes, cache_bytes, plan
 
@@ -69,6 +72,23 @@ def test_bytes_of_the_layout_for_sampling_counted_by_hand():
     assert [phase.gathered for phase in answer.phases] == [0, 0, 4 * (80 + 8 + layer)]
     row = 2 * 2 * 6 * 2 * 2 * 4  # keys and values, 2 layers, 6 columns, 2 heads of 2 numbers
     assert [phase.caches for phase in answer.phases] == [2 * row // 2, 2 * row // 2, row]
+
+
+def test_the_second_layout_of_a_gpu_is_that_of_a_real_sampler():
+    config = preset("tiny", scan_layers=True)
+    network = sampling_network(Decoder(config, rngs=nnx.Rngs(0)))
+    layers = sum(array.nbytes for array in jax.tree.leaves(network.weights["layers"]))
+    assert isinstance(network.weights["layers"], tuple)
+    phases = [Phase("rollout", caches=(Pass("m", 1, 8),), sampled=("m",)), Phase("other", (Pass("m", 1, 8),))]
+    for scan in (True, False):
+        model = _model(dataclasses.replace(config, scan_layers=scan))
+        answer = plan([model], MeshShape(1, 1, 1), phases, optax.sgd(1.0))
+        rollout, other = answer.phases
+        enough = LAYOUT_SHARE * answer.models[0].parameters
+        assert rollout.on_gpu(enough) == rollout.total + scan * layers
+        assert rollout.on_gpu(enough - 1) == rollout.total
+        assert other.on_gpu(enough) == other.total
+        assert ("layers apart" in answer.table()) == scan
 
 
 def test_cache_bytes_are_those_of_a_real_cache():
