@@ -94,6 +94,8 @@ class Worlds:
             if slot.detail.get("done", True):
                 raise InvalidInputError("step: the episode is over or never began; reset this env")
             text, _, terminated, truncated, info = slot.env.step(action)
+            if text.startswith("You arrive at loc "):  # ALFWorld 0.3; AgentGym leaves it out, too
+                text = text.partition(". ")[2]
             answer = {
                 "observation": text,
                 "reward": float(info["won"]),

@@ -69,6 +69,17 @@ def test_an_episode_is_the_worlds_own(call):
     assert "was closed" in call("step", id=number, action="look")["error"]
 
 
+def test_places_have_no_numbers_of_their_own_in_the_older_wording():
+    worlds, world = Worlds("alfworld", {"grammar": "0.3"}), TextEnv("alfworld", grammar="0.3")
+    _, info = world.reset(options={"task_indices": [0]})
+    command = next(one for one in info["admissible_commands"] if one.startswith("go to"))
+    number = worlds.create({})["id"]
+    worlds.reset({"id": number, "game": 0})
+    place, _, rest = world.step(command)[0].partition(". ")
+    assert place.startswith("You arrive at loc ")
+    assert worlds.step({"id": number, "action": command})["observation"] == rest
+
+
 @pytest.mark.parametrize(
     ("route", "given", "words"),
     [
