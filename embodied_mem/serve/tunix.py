@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from embodied_mem.envs.checks import MAX_STEPS, checked_count, checked_finite
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
 from embodied_mem.serve.replies import SYSTEM_PROMPT, command_of, prompt_of
@@ -55,6 +56,11 @@ class TunixWorld(BaseTaskEnv):
         max_steps: int = 50,
         **kwargs: Any,
     ):
+        if not isinstance(task or {}, Mapping):
+            raise InvalidInputError(f"task: expected a row with a seed, got {task!r}")
+        if not isinstance(options or {}, Mapping) or "max_steps" in (options or {}):
+            raise InvalidInputError(f"options: expected a mapping without max_steps, an argument here, got {options!r}")
+        max_steps = checked_count("max_steps", max_steps, MAX_STEPS)
         super().__init__(dict(task or {}), reward_fn=reward_fn, max_steps=max_steps, **kwargs)
         try:
             self._seed = operator.index(np.asarray(self.task["seed"]).item())  # a row may come as a batch of one
@@ -69,7 +75,7 @@ class TunixWorld(BaseTaskEnv):
         command = command_of(str(getattr(action, "action", action)))
         text, reward, terminated, truncated, info = self._env.step(command)
         if self.reward_fn is not None:
-            reward = float(self.reward_fn(task=self.task, action=command, reward=reward))
+            reward = checked_finite("reward_fn", self.reward_fn(task=self.task, action=command, reward=reward))
         metrics = {"command": command, "won": bool(info["won"]), "progress": float(info["progress"])}
         return EnvStepResult(prompt_of(text, info), reward, terminated or truncated, metrics)
 
@@ -81,6 +87,9 @@ class TunixWorld(BaseTaskEnv):
 
 def batches(num_tasks: int, batch_size: int, first_seed: int = 0) -> list[dict[str, Any]]:
     """List the batches of a dataset, each {"prompts": [batch], "seed": int64[batch]}: a task per seed."""
+    num_tasks, batch_size = (
+        checked_count(name, count, MAX_STEPS) for name, count in (("num_tasks", num_tasks), ("batch_size", batch_size))
+    )
     ends = range(first_seed, first_seed + num_tasks, batch_size)
     seeds = (np.arange(first, min(first + batch_size, first_seed + num_tasks)) for first in ends)
     return [{"prompts": np.array([SYSTEM_PROMPT] * len(some)), "seed": some} for some in seeds]

@@ -47,9 +47,23 @@ def test_a_reward_of_ones_own_replaces_the_worlds():
     assert env.step("look")[1] == 4.0
 
 
-def test_a_row_without_a_seed_is_refused():
+@pytest.mark.parametrize("row", [{"prompts": "hello"}, "hello", {"seed": 1.5}, {"seed": np.arange(2)}])
+def test_a_row_without_a_seed_is_refused(row):
     with pytest.raises(InvalidInputError, match="seed"):
-        TunixWorld({"prompts": "hello"})
+        TunixWorld(row)
+
+
+def test_what_cannot_be_played_is_refused():
+    for settings in ({"max_steps": None}, {"options": {"max_steps": 3}}, {"options": "tasks"}):
+        with pytest.raises(InvalidInputError, match=next(iter(settings))):
+            TunixWorld({"seed": 0}, **settings)
+    for paid in (None, float("nan")):
+        env = TunixWorld({"seed": 0}, reward_fn=lambda paid=paid, **_: paid)
+        env.reset()
+        with pytest.raises(InvalidInputError, match="reward_fn"):
+            env.step("look")
+    with pytest.raises(InvalidInputError, match="batch_size: expected 1"):
+        batches(3, 0)
 
 
 def test_its_learner_takes_a_step_of_training():
