@@ -104,7 +104,7 @@ class SkyRLWorld(BaseTextEnv):
 def rows(world: str, num_tasks: int, first_seed: int = 0, **options: Any) -> list[dict[str, Any]]:
     """List the rows of a dataset: one task per seed from `first_seed` on."""
     try:
-        written = json.dumps(options)
+        text = json.dumps(options)
     except TypeError as error:
         raise InvalidInputError(f"options: expected JSON, so tasks by name or file: {error}") from error
     return [
@@ -113,7 +113,7 @@ def rows(world: str, num_tasks: int, first_seed: int = 0, **options: Any) -> lis
             "prompt": [{"role": "system", "content": SYSTEM_PROMPT}],
             "env_class": ENV_CLASS,
             "reward_spec": {"method": "rule", "ground_truth": ""},
-            "extra_info": {"world": world, "options": written, "seed": seed},
+            "extra_info": {"world": world, "options": text, "seed": seed},
         }
         for seed in range(first_seed, first_seed + num_tasks)
     ]

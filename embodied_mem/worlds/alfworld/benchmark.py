@@ -474,7 +474,7 @@ def row_of(agent: str, model: ChatModel | None) -> str:
 
 
 def baseline_agent(name: str, config: AlfworldConfig, model: ChatModel | None) -> Agent:
-    """Return an agent of another paper, which asks the model where there is one and it can."""
+    """Return an agent of another paper; those of `ASKING` ask the model."""
     make: Callable[..., Agent] = registry.load("agents", name)
     if name not in ASKING or model is None:
         return make(player=ObservingExpert(config.grammar))
