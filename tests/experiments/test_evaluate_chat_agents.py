@@ -274,7 +274,7 @@ def test_what_is_missing_is_said():
         main(["--agents", "chat_planner_critic", "--tasks", "generated", "--num_tasks", "1"])
     with pytest.raises(InvalidInputError, match=r"--prices: expected two numbers"):
         main(["--agents=chat_planner_critic", "--record", "x", "--model", "x", "--prices", "1", "--tasks", "generated"])
-    with pytest.raises(InvalidInputError, match=r"agents: expected one of planner, react, got none"):
+    with pytest.raises(InvalidInputError, match=r"agents: expected one of planner, react, human, got none"):
         main(["--config=memento", "--agents"])
 
 

@@ -192,7 +192,7 @@ def test_what_is_asked_wrongly_is_named(root):
     with pytest.raises(InvalidInputError, match="memento trains nothing; run: python"):
         load("memento")
     for option, value, message in (
-        ("embedder", "magic", "embedder: expected one of auto, minilm, lexical, got 'magic'"),
+        ("embedder", "magic", "embedder: expected one of auto, minilm, lexical or a folder, got 'magic'"),
         ("strategy", "magic", "strategy: expected one of similarity, .*, got 'magic'"),
         ("k", "0", "k: expected >= 1, got 0"),
         ("max_steps", "0", "max_steps: expected >= 1, got 0"),
