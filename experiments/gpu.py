@@ -11,6 +11,8 @@ Parts, each a process of its own with a time limit; what one has printed is kept
 - `weights`: seconds in which random weights are written and a compiler's are loaded;
 - `train`: steps of SFT and of GRPO as `--config=grpo_tpu` has them: seconds of each part, peak memory, MFU, and the gap
   between the log-probs of sampler and trainer. Random models win nothing, so half of the episodes are called won.
+- `life`, when it is named (`--parts life`): the study of `--config=life`, trained and scored on homes held out. Its run
+  folder with the weights lies beside the JSON file, and the same command goes on where it was stopped.
 
 The JSON file is written after every part.
 """
@@ -41,6 +43,8 @@ LIMITS_S = {
     "limits": 50, "decode_flags": 90, "decode": 90, "transformers": 80, "weights": 160, "train": 250,
 }  # fmt: skip
 """Seconds of each part, in the order in which they run."""
+STUDIES_S = {"life": 560}
+"""The same of parts that run only when they are named."""
 SIZES = (
     (100e9, {"decode": "qwen2.5-7b", "compiler": "qwen2.5-7b", "executor": "qwen2.5-14b"}),
     (45e9, {"decode": "qwen2.5-7b", "compiler": "qwen2.5-3b", "executor": "qwen2.5-3b"}),
@@ -65,6 +69,12 @@ TINY_RUN = {
     "compiler_sft.batch_size": 2, "grpo.steps": 1, "grpo.num_tasks": 2, "grpo.group_size": 2, "grpo.max_steps": 1,
     "grpo.microbatch": 4,
 }  # fmt: skip
+TINY_LIFE = {
+    "world.num_train": 40, "world.num_valid": 8, "world.num_scenes": 1, "world.homes": 1, "executor_sft.steps": 2,
+    "executor_correction.num_games": 4, "executor_correction.rounds": 1, "executor_correction.sft.steps": 1,
+    "compiler_sft.steps": 2, "correction.num_games": 4, "correction.sft.steps": 1, "grpo.steps": 1,
+    "grpo.num_tasks": 2, "grpo.group_size": 2, "evaluation.deliveries": "none", "evaluation.batch_size": 8,
+}  # fmt: skip
 SHOWN = (
     "step_s", "rollout_s", "tokens", "executor_tokens", "samples", "tokens_per_s", "mfu", "peak_memory_bytes",
     "log_prob_gap", "loss", "grad_norm",
@@ -77,12 +87,12 @@ Rows = Iterator[dict[str, Any]]
 def median_seconds(call: Callable[[], object], rounds: int = 3) -> float:
     """Returns the median of some calls after one that compiles."""
     call()
-    found = []
+    times = []
     for _ in range(rounds):
         began = time.perf_counter()
         call()
-        found.append(time.perf_counter() - began)
-    return statistics.median(found)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
 
 
 def limits(options: argparse.Namespace) -> Rows:
@@ -195,29 +205,53 @@ def train(options: argparse.Namespace) -> Rows:
     yield {"finished": True}
 
 
+def life(options: argparse.Namespace) -> Rows:
+    """Train on lives and score homes held out."""
+    import contextlib
+
+    import train as program
+    from embodied_mem.evaluation import evaluate
+
+    run, result = options.output.with_suffix(".run"), options.output.with_suffix(".life.json")
+    fields = [f"--{name}={value}" for name, value in (TINY_LIFE if options.tiny else {}).items()]
+    size = ["--part", "dev", "--homes", "1", "--num_tasks", "4"] if options.tiny else []
+    deliveries = ["none", "static", "compiled", "lifelong_static", "lifelong_compiled", "lifelong_teacher"]
+    with contextlib.redirect_stdout(sys.stderr):
+        program.main(["--config=life", "--run_dir", str(run), *fields])
+        scored = ["--config=life", "--weights", str(run / "weights"), "--deliveries", *deliveries, *size]
+        evaluate.main([*scored, "--result", str(result)])
+    report = json.loads(result.read_text())
+    for name, row in report["rows"].items():
+        yield {"delivery": name, "first": row["first"], "last": row["last"]}
+    yield {"differences": report["differences"]}
+
+
 def training_rows(run_dir: pathlib.Path) -> list[dict[str, Any]]:
-    """Returns the steps that a run has done, also one that was stopped."""
+    """Return the steps of a run, also of one that was stopped."""
     rows = []
     for stage in ("compiler", "grpo"):
         path = run_dir / stage / "metrics.jsonl"
         for line in path.read_text().splitlines() if path.exists() else ():
             metrics = json.loads(line)
-            kept = {name: metrics[name] for name in SHOWN if name in metrics}
-            if "rollout_s" in kept:
-                kept["update_s"] = kept["step_s"] - kept["rollout_s"]
-            rows.append({"stage": "sft" if stage == "compiler" else stage, "step": metrics["step"], **kept})
+            row = {name: metrics[name] for name in SHOWN if name in metrics}
+            if "rollout_s" in row:
+                row["update_s"] = row["step_s"] - row["rollout_s"]
+            rows.append({"stage": "sft" if stage == "compiler" else stage, "step": metrics["step"], **row})
     return rows
 
 
 PARTS = {
     "limits": limits, "decode": decode, "decode_flags": decode, "transformers": transformers, "weights": weights,
-    "train": train,
+    "train": train, "life": life,
 }  # fmt: skip
 
 
-def run_part(name: str, sizes: dict[str, str], tiny: bool, folder: pathlib.Path, limit_s: float) -> dict[str, Any]:
-    """Runs a part in a process of its own; what it printed is in `rows`, and `error` says why it ended early."""
+def run_part(
+    name: str, sizes: dict[str, str], tiny: bool, folder: pathlib.Path, limit_s: float, output: pathlib.Path
+) -> dict[str, Any]:
+    """Run a part in its own process; `error` says why it ended early."""
     command = [sys.executable, str(pathlib.Path(__file__)), "--part", name, "--folder", str(folder)]
+    command += ["--output", str(output)]
     command += [word for role, preset in sizes.items() for word in (f"--{role}", preset)] + ["--tiny"] * tiny
     environment = dict(os.environ)
     if name == "decode_flags" and not tiny:
@@ -237,9 +271,9 @@ def run_part(name: str, sizes: dict[str, str], tiny: bool, folder: pathlib.Path,
     rows = [json.loads(line) for line in out.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
     if name == "train":
         rows = training_rows(folder / "run")
-    done: dict[str, Any] = {"seconds": round(time.perf_counter() - began, 1), "rows": rows}
+    part: dict[str, Any] = {"seconds": round(time.perf_counter() - began, 1), "rows": rows}
     return (
-        done
+        part
         | ({"error": error} if error else {})
         | ({"xla_flags": FLAGS} if name == "decode_flags" and not tiny else {})
     )
@@ -248,13 +282,13 @@ def run_part(name: str, sizes: dict[str, str], tiny: bool, folder: pathlib.Path,
 def versions() -> dict[str, str]:
     """Returns the versions of the packages that decide the numbers."""
     names = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin", "flax", "optax", "torch", "transformers")
-    found = {}
+    by_name = {}
     for name in names:
         try:
-            found[name] = importlib.metadata.version(name)
+            by_name[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return by_name
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
@@ -263,7 +297,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "runs/gpu.json", help="default: runs/gpu.json")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, to rehearse on a CPU")
     parser.add_argument("--limit_s", type=float, default=720, help="of all parts together")
-    parser.add_argument("--parts", nargs="*", choices=tuple(LIMITS_S), default=tuple(LIMITS_S))
+    parser.add_argument("--parts", nargs="*", choices=(*LIMITS_S, *STUDIES_S), default=tuple(LIMITS_S))
     parser.add_argument("--part", choices=tuple(PARTS), help=argparse.SUPPRESS)
     for name in ("folder", *TINY):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
@@ -278,13 +312,15 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     result = {"tiny": options.tiny, "parts": {}, **manifest(versions=versions())}
     sizes = dict(TINY if options.tiny else SIZES[-1][1])
     with tempfile.TemporaryDirectory() as scratch:
-        for name in (name for name in LIMITS_S if name in options.parts):
+        limits_s = LIMITS_S | STUDIES_S
+        for name in (name for name in limits_s if name in options.parts):
             left = options.limit_s - (time.perf_counter() - began)
             if left < 5:
                 result["parts"][name] = {"seconds": 0, "rows": [], "error": "no time was left"}
                 continue
             print(f"[{time.perf_counter() - began:4.0f} s] {name}", file=sys.stderr, flush=True)
-            part = run_part(name, sizes, options.tiny, pathlib.Path(scratch), min(LIMITS_S[name], left))
+            limit_s = min(limits_s[name], left)
+            part = run_part(name, sizes, options.tiny, pathlib.Path(scratch), limit_s, options.output.absolute())
             result["parts"][name] = part
             for row in part["rows"] if name == "limits" else ():
                 result |= {key: row[key] for key in ("device", "count") if key in row}

@@ -52,6 +52,7 @@ class Reading:
         kinds: of records, of `KINDS`.
         numbered: trajectories have numbers, so that guidance can name its source.
         newest_first: trajectories stand in order of age.
+        with_ages: lines of trajectories say how many tasks ago they were, as those of other records do.
         focused: only records whose text has all words of what is to be done.
     """
 
@@ -61,6 +62,7 @@ class Reading:
     kinds: tuple[str, ...] = KINDS
     numbered: bool = False
     newest_first: bool = False
+    with_ages: bool = False
     focused: bool = False
 
     def __post_init__(self) -> None:
@@ -71,7 +73,7 @@ class Reading:
             raise InvalidInputError(f"form: expected one of {', '.join(FORMS)}, got {shown(self.form)}")
         if unknown := set(checked_texts("kinds", self.kinds)) - set(KINDS):
             raise InvalidInputError(f"kinds: expected some of {', '.join(KINDS)}, got {shown(min(unknown))}")
-        for name in ("numbered", "newest_first", "focused"):
+        for name in ("numbered", "newest_first", "with_ages", "focused"):
             checked_flag(name, getattr(self, name))
 
 
@@ -157,10 +159,12 @@ def _trajectories(
         scores = sorted((min(max(one.score / most, 0.0), 1.0) for one in some), reverse=True)
         for one, score in zip(some, scores):  # in the order of trajectories, whatever comes between
             number, entry = origins[one.index]
-            text = text_of(one, reading.form)
+            text, age = text_of(one, reading.form), memory.episode - number + (not memory.running)
+            if reading.with_ages and text:
+                text = text.replace(":", f"{since_text(age)}:", 1)
             data = {
                 "goal": one.episode.goal, "won": is_won, "why": one.rationale, "steps": len(one.episode.steps),
-                "age": memory.episode - number + (not memory.running), "experience": one,
+                "age": age, "experience": one,
             }  # fmt: skip
             records.append(
                 Record(
@@ -170,6 +174,11 @@ def _trajectories(
                 )
             )  # fmt: skip
     return records
+
+
+def since_text(age: int) -> str:
+    """Write an age in tasks."""
+    return " now" if age <= 0 else f" {age} tasks ago" if age > 1 else " 1 task ago"
 
 
 def text_of(one: Experience, form: str) -> str:
@@ -203,7 +212,7 @@ def _others(
         if is_past and episode in earlier:
             continue
         age = None if episode is None else memory.episode - episode + (not memory.running)
-        since = "" if age is None else " now" if age <= 0 else f" {age} tasks ago" if age > 1 else " 1 task ago"
+        since = "" if age is None else since_text(age)
         who = f" {item.speaker}" if item.speaker else ""
         line = " ".join(item.text.split())
         text, data = f"{kind}{who}{since}: {line}", {**item.data, "age": age}

@@ -178,6 +178,7 @@ class MemoryConfig(ConfigPart, part="memory"):
         kinds: records of a lifelong memory that are read, see `memory.pool.KINDS`.
         form: of its trajectories, see `memory.pool.FORMS`.
         budget_tokens: of its records' texts; 0 for no limit.
+        with_ages: lines of its trajectories say how many tasks ago they were.
         focused: only its records that name what is to be done.
     """
 
@@ -194,13 +195,14 @@ class MemoryConfig(ConfigPart, part="memory"):
     kinds: tuple[str, ...] = ("experience",)
     form: str = bounded("brief", "brief or rationale or trajectory")
     budget_tokens: int = bounded(0, ">= 0 (0: no limit)")
+    with_ages: bool = False
     focused: bool = False
 
     @property
     def reading(self) -> Reading:
         """What is read of a lifelong memory."""
         own = self.top_k, self.budget_tokens or None, self.form, self.kinds
-        return Reading(*own, self.numbered, self.newest_first, self.focused)
+        return Reading(*own, self.numbered, self.newest_first, self.with_ages, self.focused)
 
     @property
     def shown(self) -> Shown:
@@ -431,6 +433,7 @@ _NEWER = (
     ("memory", "marks", False), ("memory", "compiler_marks", True), ("memory", "numbered", False),
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
     ("memory", "kinds", ("experience",)), ("memory", "form", "brief"), ("memory", "budget_tokens", 0),
+    ("memory", "with_ages", False),
     ("memory", "focused", False),
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),

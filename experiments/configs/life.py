@@ -5,25 +5,24 @@ in two has the whole pool, one in four past episodes alone, one in four nothing,
 allows a shortest plan and two steps more. Homes that are scored hear sentence forms that no training home hears.
 
     python experiments/train.py --config=life
-    python experiments/evaluate.py --config=life --weights runs/life/weights --homes 3 \
+    python experiments/evaluate.py --config=life --weights runs/life/weights \
         --deliveries none static compiled lifelong_static lifelong_compiled
+    experiments/gpu.sh --parts life                       # both, where a GPU is
+
+The rule teacher wins 97.2 % with the pool, 70.3 with past episodes alone and 35.8 without memory on three homes of
+`dev`. Nothing of this size was trained yet; `life_cpu` is a pilot.
 """
 
 import dataclasses
 
 from embodied_mem.memory.pool import KINDS
-from embodied_mem.training.config import Config, CorrectionConfig, EvalConfig, MemoryConfig, WorldConfig
+from embodied_mem.training.config import Config, EvalConfig, MemoryConfig, WorldConfig
 
-from . import grpo_cpu
-
-
-def shorter(correction: CorrectionConfig, num_games: int, steps: int) -> CorrectionConfig:
-    """Return a correction of so many games and steps."""
-    return dataclasses.replace(correction, num_games=num_games, sft=dataclasses.replace(correction.sft, steps=steps))
+from . import habits
 
 
 def config() -> Config:
-    base = grpo_cpu.config()
+    base = habits.config()
     deliveries = ("none", "static", "compiled", "lifelong_static", "lifelong_compiled", "lifelong_teacher")
     return dataclasses.replace(
         base,
@@ -31,17 +30,16 @@ def config() -> Config:
             name="life",
             train="train",
             valid="held_out",
-            num_train=2400,
+            num_train=4800,
             num_valid=100,
             num_scenes=64,
             homes=3,
             max_steps=20,
         ),
-        memory=MemoryConfig(top_k=12, marks=True, newest_first=True, kinds=KINDS, focused=True),
+        memory=MemoryConfig(
+            top_k=12, marks=True, newest_first=True, kinds=KINDS, with_ages=True, focused=True, max_sigma=0.7
+        ),
         data=dataclasses.replace(base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty")),
-        executor_sft=dataclasses.replace(base.executor_sft, steps=700),
-        executor_correction=shorter(base.executor_correction, 150, 80),
-        correction=shorter(base.correction, 200, 150),
-        grpo=dataclasses.replace(base.grpo, steps=4, group_size=4),
+        grpo=dataclasses.replace(base.grpo, steps=8, group_size=8, learning_rate=3e-4, min_learning_rate=3e-5),
         evaluation=EvalConfig(deliveries=deliveries, seeds=(0,), temperature=0.5, batch_size=100),
     )

@@ -11,8 +11,11 @@ day), `contradicted` (a guest says the contrary of each sentence), `irrelevant` 
 `stale` with its own `none`, `bank` and `oracle`: half of the own places change after half the tasks, with nobody saying
 so. Tasks of a life depend on each other, so intervals are over homes.
 
-With `--deliveries`, trained models play the first 20 and the last 100 days. Each begins with the memory of a
-demonstrator who knew the truth of all days before; `oracle` is by rules.
+`teacher: pool` is the teacher that compilers learn from: it reads the pool that they read, of a memory that a
+demonstrator has lived who knew the truth of all days before; `committed` past episodes alone, `empty` nothing.
+
+With `--deliveries`, trained models play the first 20 and the last 100 days. Each begins with the demonstrator's memory;
+`oracle` is by rules.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from embodied_mem.agents.deliveries import delivery_names
+from embodied_mem.agents.task_pools import SETTINGS
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, option
 from embodied_mem.evaluation.command import Models
@@ -61,6 +65,7 @@ CONDITIONS = {
         Condition("poisoned", modules=MODULES, hears="poisoned"),
         Condition("contradicted", modules=MODULES, hears="contradicted"),
         Condition("irrelevant", modules=MODULES, other=True),
+        *(Condition(f"teacher: {setting}", f"teacher {setting}") for setting in SETTINGS),
         Condition("stale: oracle", "oracle", is_stale=True),
         Condition("stale: none", "none", is_stale=True),
         Condition("stale: bank", "bank", is_stale=True),
@@ -128,7 +133,12 @@ class LifeBenchmark:
                 own = lives[condition.is_stale]
                 results = []
                 for life, other in itertools.pairwise(own):
-                    results.append(play_life(life, condition, before=other))
+                    if setting := condition.kind.removeprefix("teacher ") * condition.kind.startswith("teacher "):
+                        from .tasks import play_by_teacher  # needs what training needs
+
+                        results.append(play_by_teacher(life, setting))
+                    else:
+                        results.append(play_life(life, condition, before=other))
                     progress.update(1)
                 rows[condition.name] = _row(own, results)
                 if result is not None:

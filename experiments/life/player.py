@@ -72,7 +72,7 @@ class Condition:
 
     Attributes:
         name: of its row.
-        kind: "oracle", "none", "bank" or "lifelong".
+        kind: "oracle", "none", "bank", "lifelong", or "teacher" and a setting of `TaskPools`.
         modules: of the lifelong memory.
         hears: "" for what the user says; "poisoned" adds a document's false sentence each day, "contradicted" a guest
             who says the contrary of each sentence.

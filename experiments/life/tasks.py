@@ -9,8 +9,12 @@ lost that takes what must not be taken, or that needs more steps than its day al
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import functools
+import multiprocessing
+import os
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
@@ -20,10 +24,11 @@ from embodied_mem import envs
 from embodied_mem.agents.task_pools import Start, TaskPools
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.bank import OBJECT_WEIGHT
-from embodied_mem.memory.pool import Reading
+from embodied_mem.memory.pool import KINDS, Reading
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import TEACHER_STEPS
+from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import Day, Life, homes_of, make_life, read_instruction
@@ -32,7 +37,7 @@ from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from embodied_mem.worlds.alfworld.wording.follower import Follower
 from experiments.configs._life import MIX, NUM_TRAINING, PARTS, SEED
 
-from .player import MODULES, Condition, LifeTeacher, Player, is_theft
+from .player import MODULES, Condition, LifeTeacher, Outcome, Player, is_theft
 from .readers import Knowledge, Oracle
 
 
@@ -75,7 +80,7 @@ class _Noting(Oracle):
 
 
 def starts_of(life: Life, reading: Reading, names: Container[str]) -> dict[str, Start]:
-    """Live a home by its truth, and note the memory of some tasks."""
+    """Live a home by its truth; note the memory of some tasks."""
     player = Player(Condition("demonstrator", modules=MODULES))
     player.reader = player.oracle = noting = _Noting(reading, names)
     assert player.memory is not None
@@ -137,14 +142,34 @@ class LifeTasks:
 
 
 def pools_of(lives: Sequence[Life], days: Sequence[Day], reading: Reading) -> TaskPools:
-    """Return the memories of some days of lives."""
-    names = {day.game.trial for day in days}
+    """Live the lives, side by side where there are cores; note some days."""
+    live = functools.partial(starts_of, reading=reading, names={day.game.trial for day in days})
     starts: dict[str, Start] = {}
-    with Progress("lives", len(lives), unit="life") as progress:
-        for life in lives:
-            starts |= starts_of(life, reading, names)
+    num_processes = min(len(lives), len(os.sched_getaffinity(0)) // 2)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(Progress("lives", len(lives), unit="life"))
+        each: Any = map
+        if num_processes > 1:
+            context = multiprocessing.get_context("spawn")
+            each = stack.enter_context(concurrent.futures.ProcessPoolExecutor(num_processes, context)).map
+        for some in each(live, lives):
+            starts |= some
             progress.update(1)
     return TaskPools(starts)
+
+
+READING = Reading(k=12, kinds=KINDS, newest_first=True, with_ages=True, focused=True)
+"""What `--config=life` reads of a pool."""
+
+
+def play_by_teacher(life: Life, setting: str) -> list[Outcome]:
+    """Play a life by the compiler's teacher under a setting of `TaskPools`."""
+    envs = LifeEnvs(life.days, len(life.days), 0, TEACHER_STEPS - 1)
+    pools = pools_of([life], life.days, READING).under((setting,), 0)
+    tasks = range(len(life.days))
+    data = play_teacher(envs, tasks, pools, lambda task: LifeTeacher(), top_k=READING.k, detour=0.0, seed=0)
+    names = {episode.task_id for episode in data.episodes}
+    return [Outcome(day.game.trial in names, 0) for day in life.days]
 
 
 @functools.lru_cache(maxsize=32_768)

@@ -67,3 +67,21 @@ def test_a_forgotten_episode_is_in_no_pool_and_a_kept_one_is_after_reopening(tmp
         assert record.episode not in {one.episode for one in left}
         memory.forget(everything=True)
         assert texts(memory) == []
+
+
+def test_lines_of_trajectories_say_their_age_if_asked_to():
+    memory = lived()
+    plain, with_ages = (memory.pool(GOAL, "", 30, kinds=("experience",), with_ages=value) for value in (False, True))
+    assert [record.id for record in plain] == [record.id for record in with_ages]
+    for before, after in zip(plain, with_ages):
+        age = before.data["age"]
+        since = "1 task ago" if age == 1 else f"{age} tasks ago"
+        assert after.text == before.text.replace(":", f" {since}:", 1)
+
+
+def test_a_focused_pool_names_what_is_to_be_done_and_says_what_else_was_found():
+    memory, about = lived(), "blue cabinet"
+    whole = memory.pool(GOAL, "", 30, about=about)
+    focused = memory.pool(GOAL, "", 30, about=about, focused=True)
+    assert focused == [record for record in whole if {"blue", "cabinet"} <= set(record.text.strip(".").split())]
+    assert 0 < len(focused) < len(whole)
