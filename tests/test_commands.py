@@ -66,6 +66,7 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     "python experiments/evaluate.py --config=robot_week": "tests/experiments/dialogues/test_robot_week.py",
     "python experiments/evaluate.py --config=life": "tests/experiments/test_life_players.py",
     "python experiments/evaluate.py --config=scienceworld": "tests/experiments/test_evaluate_scienceworld_command.py",
+    "python experiments/train.py --config=life_cpu": "tests/experiments/test_gpu.py",
     "python experiments/train.py --config=scienceworld": "tests/worlds/scienceworld/test_scienceworld_training.py",
     "python experiments/train.py --config=baselines": "tests/training/teachers/test_recalled.py",
     "python experiments/train.py --config=grpo_cpu --world.num-train": "tests/training/teachers/test_chat_teacher.py",

@@ -2,6 +2,7 @@
 
 import json
 
+from embodied_mem.training.config import STAGES
 from experiments import gpu
 
 ROW_KEYS = {"seconds", "rows", "error", "xla_flags"}
@@ -31,6 +32,20 @@ if name == "decode":
 if name == "weights":
     raise RuntimeError("no room")
 """
+
+
+def test_the_study_of_lives_is_trained_and_scored_in_small(tmp_path):
+    found = gpu.main(["--tiny", "--parts", "life", "--output", str(tmp_path / "gpu.json")])["parts"]["life"]
+    *rows, last = found["rows"]
+    names = ["oracle", "none", "static", "compiled", "lifelong_static", "lifelong_compiled", "lifelong_teacher"]
+    assert [row["delivery"] for row in rows] == names
+    assert rows[0]["last"]["success"] == 1
+    assert list(last["differences"]) == [
+        "lifelong_compiled against none", "lifelong_compiled against compiled", "compiled against none"
+    ]  # fmt: skip
+    assert (tmp_path / "gpu.run" / "weights" / "weights.safetensors").exists()
+    steps = {stage: len((tmp_path / "gpu.run" / stage / "metrics.jsonl").read_text().splitlines()) for stage in STAGES}
+    assert steps == {"executor": 2, "executor_correction": 1, "compiler": 2, "correction": 1, "grpo": 1}
 
 
 def test_a_part_that_fails_or_hangs_loses_nothing(tmp_path, monkeypatch):
