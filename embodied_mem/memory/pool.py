@@ -126,7 +126,8 @@ def retrieve_pool(
             records += _others(memory, query, reading, keys, task_key)
     best: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: -record.score):
-        best.setdefault(record.text, record)
+        is_lived = record.kind in KINDS[:2]  # one entry may stand for several trajectories
+        best.setdefault(record.text if is_lived or not record.id else record.id, record)
     words = set(words_of(about)) if reading.focused else set()
     return _packed([*best.values()], reading, counter, words)
 

@@ -61,6 +61,12 @@ def test_every_record_of_a_focused_pool_names_the_thing_or_the_procedure(days, p
     assert any(start.pool.left_out for start in pools.starts.values())
 
 
+def test_no_record_stands_twice_though_it_is_found_by_goal_and_by_what_is_to_be_done(pools):
+    for start in pools.starts.values():
+        others = [record.id for record in start.pool.records if record.kind not in ("experience", "failure")]
+        assert len(others) == len(set(others))
+
+
 def test_taking_what_is_somebody_elses_and_too_many_steps_end_a_day_as_lost(days):
     day = next(day for day in days if day.truth.forbidden)
     kind, place = day.truth.forbidden
