@@ -67,7 +67,10 @@ def test_what_cannot_be_played_is_refused():
 
 
 def test_its_learner_takes_a_step_of_training():
-    """A group of two plays one task, three steps each; a random model of one layer with letters for tokens."""
+    """A group of two plays one task, three steps each; a random model of one layer with letters for tokens.
+
+    Without a KL penalty only rewards that differ in the group move the weights.
+    """
     import jax
     import optax
     import tokenizers
@@ -120,7 +123,7 @@ def test_its_learner_takes_a_step_of_training():
 
     GRPOLearner(
         rl_cluster=cluster,
-        algo_config=GRPOConfig(num_generations=2, max_response_length=length, max_concurrency=2),
+        algo_config=GRPOConfig(num_generations=2, max_response_length=length, max_concurrency=2, beta=0.0),
         chat_parser=QwenChatTemplateParser(tokenizer),
         env_class=TunixWorld,
         env_kwargs={"max_steps": 3, "reward_fn": reward},
