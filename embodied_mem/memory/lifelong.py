@@ -938,22 +938,28 @@ class LifelongMemory:
             if newer.id in by_id or newer.fits(asked.where):
                 order[newer.id] = newer._replace(score=max(item.score, newer.score))
             score = order[item.id].score if item.id in order else item.score
-            if item.trust not in QUOTED:
+            if item.trust not in QUOTED and item.module != "spatial":
                 item = item._replace(text=item.text.rstrip(".! ") + EARLIER, data={"said": item.text, **item.data})
             order[item.id] = item._replace(score=score)
         return list(order.values())
 
     def _note_of(self, item: Record) -> int | None:
         """Find the number of the note that told an item."""
-        if self.notes is None or item.module not in ("notes", "profile"):
+        if (notes := self.notes) is None:
+            return None
+        if item.module == "spatial" and item.fact is not None and self.spatial is not None:
+            is_told = self.spatial.teller(int(item.number))[0]
+            return notes.told_at(item.recorded) if is_told else None
+        if item.module not in ("notes", "profile"):
             return None
         number = int(item.number) if item.module == "notes" else max(item.data["notes"], default=-1)
-        return number if number in self.notes.notes and self.notes.notes[number].ended is None else None
+        return number if number in notes.notes and notes.notes[number].ended is None else None
 
     def _is_replaced(self, item: Record, newest: int) -> bool:
         """Decide whether a note replaces this item, perhaps one clause of another."""
         assert self.notes is not None
-        if item.module == "notes" or self.notes.claims[max(item.data["notes"])].num_claims < 2:
+        number = self._note_of(item)
+        if item.module == "notes" or number is None or self.notes.claims[number].num_claims < 2:
             return True
         new, old = self.notes.notes[newest].text, _said(item)
         return should_be_first(chances(statement(new), [statement(old)], [1])[0], new, old)
@@ -1303,7 +1309,9 @@ def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
 
 
 def _said(item: Record) -> str:
-    """Return the sentence that knowledge of the profile stands for."""
+    """Return the sentence that knowledge stands for."""
+    if item.module != "profile":
+        return item.text
     alias, description = item.data["alias"], item.data["description"]
     return str(alias) if alias == description else f"{alias} is {description}"
 

@@ -176,6 +176,7 @@ class NoteMemory(RecordMemory):
         self._parts: dict[int, range] = {}  # of long notes
         self._note_of_part: list[int] = []
         self._part_words, self._part_vectors = WordIndex(), TextIndex(self.embedder)
+        self._told_at: dict[int, int] = {}  # time -> what was told then
         self._limits: dict[int, list[str]] = {}
         self._limit_words: RareWords | None = None  # of the limits, until they change
         self._speakers: dict[str, int] = {}
@@ -283,7 +284,7 @@ class NoteMemory(RecordMemory):
             return {}
         olds = [self._statement(notes[other].text) for other in its]
         chance = chances(self._statement(text), olds, list(its.values()))
-        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, notes[other].text)]
+        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, notes[other].text, its[other])]
         return {"replaces": matches} if matches else {}
 
     def _statement(self, text: str) -> Statement:
@@ -302,6 +303,10 @@ class NoteMemory(RecordMemory):
         """Make the record of a note as `retrieve` gives it."""
         note = (self.notes[number] if as_of is None else self.record_at(number, as_of)) or self.notes[number]
         return note._replace(text=self.line(number, note, as_of), data={**note.data, "said": note.text}, why=why)
+
+    def told_at(self, time: int) -> int | None:
+        """Find the note that was told at a time."""
+        return self._told_at.get(time)
 
     def newest(self, number: int, as_of: int | None = None) -> int:
         """Find the note that replaces another at last; itself for none."""
@@ -442,6 +447,8 @@ class NoteMemory(RecordMemory):
             self._limit_words = None
         self._denying.discard(number)
         note = self.notes[number]
+        if self._told_at.get(note.recorded) == number:
+            del self._told_at[note.recorded]
         if (role := role_in(note.text)) is not None:
             self._roles.get((self.voice(note.speaker), role[0]), {}).pop(number, None)
         self._idle.pop(number, None)
@@ -476,6 +483,7 @@ class NoteMemory(RecordMemory):
                 if voice not in self._voices:
                     self._voices[voice] = frozenset(words_of(voice))
                 sort |= _IS_TOLD
+                self._told_at[note.recorded] = number
                 if tells_nothing(note.text):
                     sort |= _IS_IDLE
                     self._idle[number] = frozenset(content_words(note.text))
@@ -775,6 +783,7 @@ class NoteMemory(RecordMemory):
         other._part_words, other._part_vectors = self._part_words.fork(), self._part_vectors.fork()
         other._denying, other._marks = set(self._denying), self._marks.fork()
         other._idle, other._limits = dict(self._idle), dict(self._limits)
+        other._told_at = dict(self._told_at)
         other._speakers, other._voices = dict(self._speakers), dict(self._voices)
         other._names = list(self._names)
         other._roles = {role: dict(its) for role, its in self._roles.items()}

@@ -28,8 +28,13 @@ from .. import _native
 from .embedders import FILES, START, TABLE, _table
 from .words import LIGHT, stem
 
-FIRST, OF_DENIAL = 0.65, 0.5
-"""Chance from which on the newer statement comes first, and where one of two denies; chosen on `robot_week`'s dev."""
+FIRST, OF_DENIAL, OF_FRAGMENT = 0.55, 0.5, 0.5
+"""Chance from which on the newer statement comes first: usually, where one of two denies, where it shares no topic.
+
+Chosen on the half `dev` of natural corrections and on dev of `robot_week`.
+"""
+_MAX_FRAGMENT = 12
+"""Words of a statement that may replace the last one without a shared topic."""
 _WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
 _WIDTH = 128
 """Numbers of a word vector that are compared: the table is made so that the first ones say most."""
@@ -42,7 +47,7 @@ CUES: dict[str, str] = {
         shifted turns turned second mind wrong mistaken mistake misread misspoke meant better make let's update ignore
         disregard replaced replace changes new decided thought hmm mixed doch lieber stattdessen mejor mieux plutôt
         invece equivoqué 改 还 umgestellt errata strike cancel meglio relocated transferred rebooked revised adjusted
-        bumped""",
+        bumped opted settled ended brought delayed extended doubled halved renamed reset typo miscounted confused""",
     "now": """now anymore longer lately nowadays again currently become became started start starting since these days
         jetzt mehr maintenant plus ahora ya adesso più agora 现 grown began today's back finally meanwhile onwards""",
     "end": """gone quit stopped stop gave given away sold lost cancelled canceled off dropped ended over finished ran
@@ -75,6 +80,10 @@ _LISTS = {
     "kin": """sister brother mother father mom mum dad wife husband daughter son aunt uncle cousin grandmother
         grandfather grandma grandpa roommate flatmate neighbour neighbor boss colleague friend girlfriend boyfriend
         partner niece nephew kids children parents guests doctor landlord manager teacher coworker twin""",
+    "starts": """in on at under above below behind inside outside upstairs downstairs every for a an the one half just
+        only better rather no not mine his hers ours theirs""",
+    "subjects": """i you he she it we they this that there who is are was were am be been has have had will can could
+        do does did don't doesn't isn't aren't can't won't""",
     "days": """monday tuesday wednesday thursday friday saturday sunday january february march april may june july
         august september october november december tomorrow montag dienstag mittwoch donnerstag freitag samstag
         sonntag""",
@@ -83,7 +92,13 @@ _LISTS = {
     "numbers": """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
         twenty thirty forty fifty hundred half quarter noon midnight dozen""",
 }
-_BREAKS, _WITHIN, _BEFORE_CLOCK, _KIN, _DAYS, _COLORS, _NUMBERS = (frozenset(one.split()) for one in _LISTS.values())
+_BREAKS, _WITHIN, _BEFORE_CLOCK, _KIN, _STARTS, _SUBJECTS, _DAYS, _COLORS, _NUMBERS = (
+    frozenset(one.split()) for one in _LISTS.values()
+)
+_UNITS = """second minute hour day week month year | gram kilo kilogram kg pound | litre liter cup spoon ml
+    | euro dollar cent | degree | metre meter centimetre kilometre km lap | piece slice tablet pill dozen egg
+    | twice once times daily weekly monthly every"""
+_UNIT_OF = {word: group for group in _UNITS.split("|") for word in group.split()}
 _IT = _CUES[list(CUES).index("it")]
 _NO_TOPIC = LIGHT.union(_NUMBERS, _COLORS, {"?", "am", "pm"}, *_CUES) - {"week", "today", "second", "left"}
 _KINDS = ("clock", "number", "day", "color", "name", "place")
@@ -140,7 +155,8 @@ def statement(text: str) -> Statement:
     """Read what is compared of a text.
 
     Of each word with meaning: its stem, how rare it is, whether it stands behind the last break, its vector. Of the
-    whole: counts of cues and words, and its values by kind, the people that it names, and whose it is.
+    whole: counts of cues, words and topics, whether it is a fragment ("At nine."), its values by kind, the people that
+    it names, whose it is, and its kinds of units.
     """
     tokens = _TOKEN.findall(text if text.isascii() else text.replace("’", "'"))
     lower = [token.lower() for token in tokens]
@@ -200,14 +216,19 @@ def statement(text: str) -> Statement:
         values[5] = [its.stem for its, at in content if at > last_break]
     if owners and any(one != "i" for one in owners):
         owners = [one for one in owners if one != "i"]
+    units = [_UNIT_OF[unit] for word in lower if (unit := word if word in _UNIT_OF else word[:-1]) in _UNIT_OF]
+    is_fragment = _SUBJECTS.isdisjoint(lower) and not any("'" in word for word in lower)
+    num_topics = sum(its.is_content and its.kind < 0 and its.word not in _NO_TOPIC for its, _ in content)
     is_asked, lengths = text.rstrip().endswith("?"), (min(len(content), 12), min(len(lower), 25))
+    counts = [min(count, 2) for count in cues]
+    starts_late = bool(lower) and lower[0] in _STARTS
     return _native.supersession.Statement(
-        own=[*(min(count, 2) for count in cues), is_asked, *lengths, cues[_DENY] % 2],
+        own=[*counts, is_asked, *lengths, cues[_DENY] % 2, is_fragment, starts_late, min(num_topics, 6)],
         words=[hash(its.stem) for its, _ in content],
         weights=[its.rarity for its, _ in content],
         is_late=[at > last_break >= 0 for _, at in content],
         rows=[its.row for its, _ in content],
-        values=[[hash(one) for one in dict.fromkeys(its)] for its in (*values, people, owners)],
+        values=[[hash(one) for one in dict.fromkeys(its)] for its in (*values, people, owners, units)],
     )
 
 
@@ -283,17 +304,23 @@ def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float
     return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
 
 
-def should_be_first(chance: float, new: str, old: str) -> bool:
+def should_be_first(chance: float, new: str, old: str, distance: float = 1) -> bool:
     """Decide whether a newer text comes before an older one.
 
-    It is likely enough to replace it, and shares a word beyond cues and values, or has none to share ("Make it 6:30.").
+    It is likely enough to replace it, and shares a word beyond cues and values, or has none to share ("Make it 6:30."),
+    or follows it and is short ("Cider, please.").
+
+    Args:
+        chance: of `chances`.
+        new, old: the texts.
+        distance: as for `features`.
     """
-    if chance < min(FIRST, OF_DENIAL):
+    if chance < min(FIRST, OF_DENIAL, OF_FRAGMENT):
         return False
     words, olds = _lower(new), _lower(old)
     topics, others = _topics(words), _topics(olds)
     if topics.isdisjoint(others) and len(topics) > (not _IT.isdisjoint(words)):
-        return False
+        return distance == 1 and len(words) <= _MAX_FRAGMENT and chance >= OF_FRAGMENT
     is_denied = _CUES[_DENY].isdisjoint(words) != _CUES[_DENY].isdisjoint(olds)
     return chance >= (OF_DENIAL if is_denied else FIRST)
 

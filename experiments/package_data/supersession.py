@@ -5,7 +5,9 @@
 
 `experiments/dialogues/corrections.txt` has the topics: older statements, newer ones that correct them, newer ones that
 do not. Topics and values are in one part each: `dev` chose number and depth of the trees, which are then made of
-`train` and `dev`; `held` is reported. A scene is a topic among statements of other topics by several people.
+`train` and `dev`; `held` is reported. A scene is a topic among statements of other topics by several people. To these
+come the items of half `train` of `corrections_natural.txt`, with other people and, in part, said in fewer words, and
+its conversations, in which nothing replaces anything.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from embodied_mem.atomic_file import replacing
 from embodied_mem.memory import supersession
 from embodied_mem.memory.supersession import Statement, chances, features, statement
 from embodied_mem.memory.words import content_words
+from experiments.dialogues.corrections import HALVES, NATURAL_NAMES, Natural, chats, natural_items
 
 TOPICS = pathlib.Path(__file__).parents[1] / "dialogues" / "corrections.txt"
 PARTS = ("train", "train", "train", "dev", "held")
@@ -244,6 +247,137 @@ def matrix(part: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(xs), np.array(ys)
 
 
+_FRAGMENTS = (
+    "{0}.", "{0}, please.", "{0}, actually.", "No, {1}.", "{0} instead.", "Make it {1}.", "Sorry, {1}.",
+    "Not that, {1}.", "{0} is better.", "{0}, I mean.", "I meant {1}.", "It should be {1}.", "Let's say {1}.",
+    "{0} will do.",
+)  # fmt: skip
+_GUESSES = (
+    "Maybe {0}.", "What if {0}?", "I wonder whether {0}.", "{1} says {0}.", "{1} thinks that {0}.", "If {0}, tell me.",
+    "{1} heard that {0}.", "Would it be better if {0}?", "I dreamt that {0}.", "{1} would like it if {0}.",
+    "Perhaps {0} one day.", "{1} asked whether {0}.",
+)  # fmt: skip
+_WITH_CUE = ("Actually, {1}.", "{0} now.", "Sorry, {1}.", "{0}, not what I said before.", "Correction: {1}.", "{0}.")
+_VALUES = [
+    sorted(its) for its in (supersession._NUMBERS - {"half", "quarter", "dozen", "hundred"}, supersession._COLORS)
+]
+_VALUES.append(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
+_REPEATS, _MAX_COMPANY = 15, 6
+
+
+def natural_matrix(half: str, repeats: int = _REPEATS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Make features and labels of natural items, each several times."""
+    rng, its = random.Random(seed), natural_items(half)
+    things = sorted({thing for item in its if (thing := _thing(item))})
+    rows = []
+    for item in its:
+        for _ in range(repeats):
+            one = _with_names(_variant(item, things, rng), rng).among(its, rng, most=_MAX_COMPANY, is_near=True)
+            last = max(one.right, one.wrong)
+            targets = {(last, min(one.right, one.wrong))} if one.is_correction else set()
+            ats = [at for at in range(1, len(one.turns)) if at == last or rng.random() < 0.4]
+            rows += [_pairs_at(one.turns, at, targets) for at in ats]
+    return _table(rows)
+
+
+def chat_matrix(repeats: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Make features and labels of conversations, begun anywhere."""
+    rng, rows = random.Random(seed), []
+    for chat in chats():
+        for _ in range(repeats):
+            first = rng.randrange(len(chat))
+            turns = chat[first:] + chat[:first]
+            rows += [_pairs_at(turns, at, set()) for at in range(1, len(turns))]
+    return _table(rows)
+
+
+def _pairs_at(turns: list[tuple[str, str]], at: int, targets: set[tuple[int, int]]) -> tuple[np.ndarray, list[bool]]:
+    its = [i for i in range(at) if turns[i][0] == turns[at][0]]
+    olds, distances = [statement(turns[i][1]) for i in its], [at - i for i in its]
+    return features(statement(turns[at][1]), olds, distances), [(at, i) in targets for i in its]
+
+
+def _table(rows: list[tuple[np.ndarray, list[bool]]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.concatenate([x for x, y in rows if y]), np.array([one for _, y in rows for one in y])
+
+
+def _with_names(item: Natural, rng: random.Random) -> Natural:
+    """Give the people of an item other names."""
+    names = dict(zip(NATURAL_NAMES, rng.sample(NATURAL_NAMES, len(NATURAL_NAMES))))
+    pattern = re.compile(rf"\b(?:{'|'.join(NATURAL_NAMES)})\b")
+    turns = [(names.get(who, who), pattern.sub(lambda name: names[name[0]], text)) for who, text in item.turns]
+    return item._replace(turns=turns)
+
+
+def _undone(item: Natural, rng: random.Random) -> Natural:
+    """Make a guess or report of a correction, or of another person."""
+    turns, (who, new) = list(item.turns), item.turns[item.right]
+    other, text = rng.choice(NATURAL_NAMES), None
+    if rng.random() < 0.5:
+        text = _of_another(new, other)
+    if text is None:
+        low = new if new.split()[0] in ("I", "I'm", "I've") else new[0].lower() + new[1:]
+        text = rng.choice(_GUESSES).format(low.rstrip(".!"), other)
+    turns[item.right] = who, text
+    return item._replace(turns=turns, form="c:undone", right=item.wrong, wrong=item.right)
+
+
+def _variant(item: Natural, things: list[str], rng: random.Random) -> Natural:
+    """Leave an item as it is, or make a similar one.
+
+    It is said in fewer words, of another thing, or what is new is only thought, or so of another person or thing.
+    """
+    if not item.is_correction or item.form in ("ell", "pro") or (draw := rng.random()) < 0.4:
+        return item
+    if draw < 0.55:
+        return _undone(item, rng)
+    thing = _thing(item)
+    if draw < 0.8 and thing:
+        pattern, other = re.compile(rf"\b{thing}", re.IGNORECASE), rng.choice([one for one in things if one != thing])
+        turns = list(item.turns)
+        turns[item.right] = turns[item.right][0], pattern.sub(other, turns[item.right][1])
+        if draw < 0.7:
+            return item._replace(turns=turns, form="c:other", right=item.wrong, wrong=item.right)
+        turns[item.wrong] = turns[item.wrong][0], pattern.sub(other, turns[item.wrong][1])
+        return item._replace(turns=turns)
+    return _in_fewer_words(item, rng)
+
+
+def _thing(item: Natural) -> str:
+    """Return the longest word of both statements; empty for none."""
+    olds, news = (
+        {word for word in re.findall(r"[a-z]{4,}", item.turns[at][1].lower())} for at in (item.wrong, item.right)
+    )
+    common = [word for word in olds & news if supersession._topics([word]) and word.title() not in NATURAL_NAMES]
+    return max(sorted(common), key=len, default="")
+
+
+def _in_fewer_words(item: Natural, rng: random.Random) -> Natural:
+    """Say only what is new, or change only a value."""
+    who, old = item.turns[item.wrong]
+    olds, news = old.rstrip(".!").split(), item.turns[item.right][1].rstrip(".!").split()
+    same = next((i for i, (a, b) in enumerate(zip(olds, news)) if a != b), min(len(olds), len(news)))
+    turns, form = list(item.turns), item.form
+    places = [(i, its) for i, word in enumerate(olds) for its in _VALUES if word.lower().rstrip("s,") in its]
+    if same >= 3 and len(news) > same and rng.random() < 0.5:
+        rest, forms, form = " ".join(news[same:]), _FRAGMENTS, "ell"
+    elif places:
+        at, its = rng.choice(places)
+        value = rng.choice([one for one in its if one != olds[at].lower()])
+        value = value.title() if olds[at][0].isupper() else value
+        if rng.random() < 0.6:
+            rest, forms, form = " ".join([value, *olds[at + 1 : at + 1 + rng.randrange(2)]]), _FRAGMENTS, "ell"
+        else:
+            rest, forms = " ".join([*olds[:at], value, *olds[at + 1 :]]), _WITH_CUE
+    else:
+        return item
+    low = rest if rest.split()[0] in ("I", "I'm", "I've") else rest[0].lower() + rest[1:]
+    turns[item.right] = who, rng.choice(forms).format(rest[0].upper() + rest[1:], low)
+    if form == "ell":
+        turns = [one for at, one in enumerate(turns) if not item.wrong < at < item.right]
+    return item._replace(turns=turns, form=form, right=item.wrong + 1 if form == "ell" else item.right)
+
+
 def score(part: str, count: int, seed: int, should_print: bool = False) -> dict[str, float]:
     """Judge scenes: right is to name what is corrected and nothing else."""
     rows: dict[str, list[bool]] = {}
@@ -277,7 +411,7 @@ def fit(num_trees: int, depth: int, rate: float, x: np.ndarray, y: np.ndarray) -
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(
-        max_iter=num_trees, max_depth=depth, learning_rate=rate, min_samples_leaf=60, l2_regularization=5.0,
+        max_iter=num_trees, max_depth=depth, learning_rate=rate, min_samples_leaf=150, l2_regularization=5.0,
         max_features=0.3, early_stopping=False, random_state=0,
     ).fit(x, y)  # fmt: skip
     feature = np.zeros((num_trees, 2**depth - 1), int)
@@ -309,13 +443,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--score", action="store_true")
     parser.add_argument("--misses", action="store_true", help="print what is wrong in `dev`")
+    parser.add_argument("--halves", nargs="+", choices=HALVES, default=HALVES, help="of the natural items")
     parser.add_argument("--scenes", type=int, default=10000)
-    parser.add_argument("--trees", type=int, default=200)
-    parser.add_argument("--depth", type=int, default=5)
-    parser.add_argument("--rate", type=float, default=0.12)
+    parser.add_argument("--trees", type=int, default=300)
+    parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--rate", type=float, default=0.06)
     args = parser.parse_args()
     if not args.score:
         pairs_of = [matrix("train", args.scenes, 0), matrix("dev", int(0.33 * args.scenes), 0)]
+        pairs_of += [*map(natural_matrix, args.halves), chat_matrix()]
         x, y = (np.concatenate(both) for both in zip(*pairs_of))
         weights = fit(args.trees, args.depth, args.rate, x, y)
         with replacing(supersession._WEIGHTS) as temporary:

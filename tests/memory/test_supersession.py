@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embodied_mem.memory import LifelongMemory, Scope
-from embodied_mem.memory.supersession import chances, statement
+from embodied_mem.memory.supersession import chances, should_be_first, statement
 
 CORRECTED = [
     ("Wake me at 7:00.", "Make it 6:30.", "When should you wake me?"),
@@ -38,6 +38,36 @@ def test_a_correction_without_a_word_of_the_question_is_found_through_what_it_co
     item = memory.retrieve("wake", k=1).items[0]
     assert item.text == "Make it 6:30."
     assert memory.retrieve("wake", k=1, as_of=1).items[0].text == "Wake me at 7:00."
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("The first aid kit hangs in the hall.", "The first aid kit has a new place, above the washing machine."),
+    ("There is a leak under the sink.", "No leak under the sink any longer, Ben fixed it."),
+])  # fmt: skip
+def test_a_place_on_the_map_comes_after_what_replaces_the_note_that_told_it(old, new):
+    memory = _memory(old)
+    asked = old.replace("hangs", "").replace("There is", "").rstrip(".") + "?"
+    assert memory.retrieve(asked).items[0].module == "spatial"
+    memory.tell(new)
+    for one in (memory, memory.fork()):
+        found = one.retrieve(asked).items
+        assert found[0].text == new
+        assert "spatial" in {item.module for item in found}
+
+
+def test_a_place_that_was_seen_since_comes_before_what_replaced_the_note():
+    memory = _memory("The first aid kit is on the shelf.", "The first aid kit is no longer on the shelf, sorry.")
+    memory.begin_task("look", "look around", "", place="hall")
+    memory.observe("look", "", facts=[("first aid kit", "on", "shelf")])
+    memory.end_task(won=True)
+    assert memory.retrieve("Where is the first aid kit?").items[0].module == "spatial"
+
+
+def test_a_short_statement_replaces_only_the_last_one():
+    old = "I'd like a lager with dinner."
+    assert should_be_first(0.6, "Cider, on second thought.", old, 1)
+    assert not should_be_first(0.6, "Cider, on second thought.", old, 2)
+    assert not should_be_first(0.6, " ".join(["Cider"] * 13), old, 1)
 
 
 def test_others_and_the_less_trusted_replace_nothing():

@@ -1,6 +1,11 @@
-"""The blind corrections: the file is the sealed one and says what its scorer reads; a memory of two statements."""
+"""The blind corrections: the file is the sealed one and says what its scorer reads; a memory of two statements.
+
+The natural ones: each line is an item of one half, and other statements leave right and wrong where they were.
+"""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 
@@ -57,3 +62,32 @@ def test_an_ended_statement_is_seen():
     }
     scores = corrections.score(item)
     assert (scores["old_ended"], scores["wrongly_ended"]) == (1.0, 0.5)
+
+
+def test_natural_items_are_in_one_half_each_and_keep_their_statements_in_company():
+    halves = {half: corrections.natural_items(half) for half in corrections.HALVES}
+    its = [item for half in halves.values() for item in half]
+    assert len(set(map(str, its))) == len(its) == sum(" | " in line for line in _lines()) - len(corrections.chats())
+    assert sum(item.is_correction for item in its) >= 250
+    assert sum(not item.is_correction for item in its) >= 120
+    for half, items in halves.items():
+        assert min(len(items), len(its) - len(items)) > 300, half
+        for item in items:
+            assert item.question.endswith("?")
+            assert (item.wrong < item.right) == item.is_correction
+            one = item.among(items, random.Random(1))
+            assert [one.turns[one.right], one.turns[one.wrong]] == [item.turns[item.right], item.turns[item.wrong]]
+            assert len(item.turns) <= len(one.turns) <= len(item.turns) + 4
+            if item.form in ("ell", "pro"):
+                assert one.right - one.wrong == item.right - item.wrong
+
+
+def _lines() -> list[str]:
+    return corrections.NATURAL.read_text(encoding="utf-8").splitlines()
+
+
+def test_knowledge_counts_as_the_statement_it_was_told_by():
+    turns = [("", "The sauna is broken."), ("", "My sister is a nurse.")]
+    item = corrections.Natural("person", "sup", turns, 1, 0, "What does my sister do?")
+    assert corrections.score(item.as_blind())["first"] == 1.0
+    assert corrections.score(item._replace(right=0, wrong=1).as_blind())["first"] == 0.0
