@@ -309,7 +309,7 @@ def _with_names(item: Natural, rng: random.Random) -> Natural:
     return item._replace(turns=turns)
 
 
-def _undone(item: Natural, rng: random.Random) -> Natural:
+def _guess(item: Natural, rng: random.Random) -> Natural:
     """Make a guess or report of a correction, or of another person."""
     turns, (who, new) = list(item.turns), item.turns[item.right]
     other, text = rng.choice(NATURAL_NAMES), None
@@ -319,7 +319,7 @@ def _undone(item: Natural, rng: random.Random) -> Natural:
         low = new if new.split()[0] in ("I", "I'm", "I've") else new[0].lower() + new[1:]
         text = rng.choice(_GUESSES).format(low.rstrip(".!"), other)
     turns[item.right] = who, text
-    return item._replace(turns=turns, form="c:undone", right=item.wrong, wrong=item.right)
+    return item._replace(turns=turns, form="c:guess", right=item.wrong, wrong=item.right)
 
 
 def _variant(item: Natural, things: list[str], rng: random.Random) -> Natural:
@@ -330,7 +330,7 @@ def _variant(item: Natural, things: list[str], rng: random.Random) -> Natural:
     if not item.is_correction or item.form in ("ell", "pro") or (draw := rng.random()) < 0.4:
         return item
     if draw < 0.55:
-        return _undone(item, rng)
+        return _guess(item, rng)
     thing = _thing(item)
     if draw < 0.8 and thing:
         pattern, other = re.compile(rf"\b{thing}", re.IGNORECASE), rng.choice([one for one in things if one != thing])
