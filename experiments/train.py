@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
         return print_plan(config, compiled=options.compile)
     from embodied_mem import registry
-    from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
+    from embodied_mem.models.host import keep_freed_memory, keep_programs, set_gpu_flags
     from embodied_mem.parallel.mesh import initialize_distributed
 
     set_gpu_flags()
@@ -69,6 +69,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     prepare(config, run_dir, options.unchecked)
     recorded = config.world.name in registry.names("samples")
     keep_freed_memory()
+    keep_programs()
     from embodied_mem.progress import Stages
     from embodied_mem.training.costs import costs
 

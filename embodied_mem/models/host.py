@@ -2,6 +2,7 @@
 
 set_gpu_flags()          # first thing in a script, before jax starts a device
 keep_freed_memory()      # likewise, for a CPU
+keep_programs()          # before the first program is compiled
 """
 
 from __future__ import annotations
@@ -62,3 +63,18 @@ def set_gpu_flags() -> bool:
     new_flags = [f"--{name}={value}" for name, value in GPU_FLAGS.items() if f"--{name}" not in names]
     os.environ["XLA_FLAGS"] = " ".join([*new_flags, own_flags]).strip()
     return True
+
+
+def keep_programs() -> pathlib.Path | None:
+    """Returns the folder of compiled programs, which later runs load; None on a CPU.
+
+    A CPU's programs may not run on another CPU that shares the folder. A folder that is set already wins.
+    """
+    import jax
+
+    if jax.default_backend() == "cpu":
+        return None
+    own = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+    folder = pathlib.Path(own or pathlib.Path.home() / ".cache/embodied_mem/programs")
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    return folder

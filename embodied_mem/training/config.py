@@ -357,6 +357,9 @@ class GRPOConfig(ConfigPart, part="grpo"):
         minibatches: optimizer steps per batch of episodes; with more than one, later ones are off-policy and clipped.
         density: how the log-densities of a soft token's D numbers count, see `objectives.grpo_update`: their `sum` is
             the policy gradient to the letter, their `mean` is D times less.
+        old_log_probs: of whom, `sampler` or `trainer`. The trainer's make the first ratio 1 where the two round
+            differently (bfloat16); they cost a forward pass.
+        max_importance: with the trainer's, each token weighs min(trainer's / sampler's probability, this); 0: 1.
         rewards: `own`, or `shuffled` among all episodes of a batch, a control without signal.
     """
 
@@ -377,6 +380,8 @@ class GRPOConfig(ConfigPart, part="grpo"):
     minibatches: int = bounded(1, ">= 1")
     checkpoint_every: int = bounded(5, ">= 1")
     density: str = bounded("mean", "mean or sum")
+    old_log_probs: str = bounded("sampler", "sampler or trainer")
+    max_importance: float = bounded(0.0, ">= 0")
     rewards: str = bounded("own", "own or shuffled")
 
 
@@ -439,6 +444,7 @@ _NEWER = (
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
     ("data", "commands", False), ("data", "executor", ""),
+    ("grpo", "old_log_probs", "sampler"), ("grpo", "max_importance", 0.0),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 

@@ -51,6 +51,7 @@ from embodied_mem.errors import InternalError, InvalidInputError
 from embodied_mem.models.decoder import Decoder, score_tokens
 from embodied_mem.models.soft_mem import entropy_per_dimension, log_density, rows_of
 from embodied_mem.models.weights_version import weights_version
+from embodied_mem.parallel.placement import fetch
 from embodied_mem.training.config import ONE_DEVICE, Config, GRPOConfig, MeshConfig
 from embodied_mem.training.data import A, Batch, Row, pad_rows
 from embodied_mem.training.loop import MEAN_LENGTH, Metrics, Run, flops_per_token, run_loop
@@ -173,6 +174,7 @@ class PolicySample:
         uses_soft: whether the executor read soft tokens that were sampled; those of a linear projection are not.
         advantage: of its trajectory.
         weights_version: of the weights that sampled it.
+        importance: float32[T] and float32[N], factors of the tokens' advantages.
     """
 
     row: Row
@@ -182,6 +184,7 @@ class PolicySample:
     uses_soft: bool
     advantage: float
     weights_version: int = 0
+    importance: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def advantages_of(trajectories: Sequence[Trajectory], group_size: int) -> tuple[np.ndarray, int]:
@@ -236,10 +239,11 @@ class PolicyBatch(Generic[A]):
     old_soft: A
     uses_soft: A
     advantages: A
+    importance: tuple[A, A] | None = None
 
 
 jax.tree_util.register_dataclass(
-    PolicyBatch, ["batch", "old_log_probs", "soft", "old_soft", "uses_soft", "advantages"], []
+    PolicyBatch, ["batch", "old_log_probs", "soft", "old_soft", "uses_soft", "advantages", "importance"], []
 )
 
 
@@ -250,6 +254,13 @@ def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length
     old = np.zeros(batch.tokens.shape, np.float32)
     for b, sample in enumerate(filled):
         old[b, batch.learned[b]] = sample.log_probs
+    importance = None
+    if samples[0].importance is not None:
+        text = np.ones_like(old)
+        weights = [sample.importance for sample in filled if sample.importance is not None]
+        for b, (own, _) in enumerate(weights):
+            text[b, batch.learned[b]] = own
+        importance = text, np.stack([soft for _, soft in weights])
     real = np.arange(size) < len(samples)
     batch = batch._replace(learned=batch.learned & real[:, None])
     return PolicyBatch(
@@ -259,6 +270,7 @@ def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length
         np.stack([s.soft_log_density for s in filled]),
         np.asarray([s.uses_soft for s in filled]) & real,
         np.asarray([s.advantage for s in filled], np.float32) * real,
+        importance,
     )
 
 
@@ -274,6 +286,99 @@ def totals_of(samples: Sequence[PolicySample]) -> Totals:
     return Totals(float(sum(len(s.log_probs) for s in samples)), float(sum(s.uses_soft * len(s.soft) for s in samples)))
 
 
+class _Scores(NamedTuple):
+    """Log-probs and entropies [B, L] of text, densities and entropies [B, N] of soft tokens, if they are drawn."""
+
+    text: jax.Array
+    text_entropy: jax.Array
+    soft: jax.Array | None = None
+    soft_entropy: jax.Array | None = None
+
+
+def _score(model: CompilerModel, data: PolicyBatch[jax.Array], config: GRPOConfig, mesh: MeshConfig) -> _Scores:
+    batch = data.batch
+    embeddings, positions = embed_batch(model.decoder, batch)
+    hidden = model.decoder(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
+    scores = score_tokens(
+        model.decoder, hidden, batch.targets, temperature=config.temperature, chunk_size=mesh.logits_chunk
+    )
+    if model.soft_mem is None or not model.soft_mem.config.stochastic:
+        return _Scores(scores.log_probs, scores.entropy)
+    gaussian = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))
+    density = log_density(data.soft, gaussian, config.temperature, per_dimension=True)
+    entropy = entropy_per_dimension(gaussian) + jnp.log(config.temperature)
+    return _Scores(scores.log_probs, scores.entropy, density, entropy)
+
+
+def make_grpo_scores(
+    graphdef: nnx.GraphDef[CompilerModel], config: GRPOConfig, *, mesh: MeshConfig = ONE_DEVICE
+) -> Callable[..., tuple[jax.Array, jax.Array | None]]:
+    """Make a jitted (trainable, frozen, PolicyBatch) -> log-probs, densities."""
+
+    @jax.jit
+    def grpo_scores(
+        trainable: Params, frozen: Params, data: PolicyBatch[jax.Array]
+    ) -> tuple[jax.Array, jax.Array | None]:
+        own = _score(nnx.merge(graphdef, trainable, frozen), data, config, mesh)
+        return own.text, own.soft
+
+    return grpo_scores
+
+
+def rescore(
+    scores: Callable[..., tuple[jax.Array, jax.Array | None]],
+    trainable: Params,
+    frozen: Params,
+    samples: Sequence[PolicySample],
+    microbatch: int,
+    pad_id: int,
+    config: GRPOConfig,
+    *,
+    max_gap: float = math.inf,
+) -> tuple[list[PolicySample], dict[str, float]]:
+    """Return (samples with the trainer's log-probs, metrics).
+
+    Metrics: `sampler_gap`, the largest difference of a text token's log-prob, `sampler_log_ratio`, their mean, and
+    `truncated`, the share of text tokens whose importance weight is cut off.
+
+    Raises:
+        InternalError: a difference is larger than `max_gap`.
+    """
+    order = sorted(range(len(samples)), key=lambda i: samples[i].row.num_tokens)
+    result = list(samples)
+    log_ratios: list[np.ndarray] = []
+    cut = math.log(config.max_importance or 1.0)
+    for start in range(0, len(order), microbatch):
+        indices = order[start : start + microbatch]
+        data = policy_batch([samples[i] for i in indices], microbatch, pad_id)
+        text, soft = jax.tree.map(fetch, scores(trainable, frozen, data))
+        for b, i in enumerate(indices):
+            sample, log_probs = samples[i], text[b, data.batch.learned[b]]
+            density = soft[b] if soft is not None and sample.uses_soft else sample.soft_log_density
+            factor = sample.soft.shape[1] if config.density == "sum" else 1
+            log_ratio = log_probs - sample.log_probs, factor * (density - sample.soft_log_density)
+            log_ratios.append(log_ratio[0])
+            weights = None
+            if config.max_importance:
+                weights = np.exp(np.minimum(log_ratio[0], cut)), np.exp(np.minimum(log_ratio[1], cut))
+            result[i] = dataclasses.replace(sample, log_probs=log_probs, soft_log_density=density, importance=weights)
+    every = np.concatenate(log_ratios)
+    gap = float(np.abs(every).max(initial=0.0))
+    if not gap <= max_gap:
+        raise InternalError(_stale(max_gap, gap))
+    metrics = {"sampler_gap": gap, "sampler_log_ratio": float(every.mean())}
+    if config.max_importance:
+        metrics["truncated"] = float((every > cut).mean())
+    return result, metrics
+
+
+def _stale(max_gap: float, gap: float) -> str:
+    return (
+        f"grpo: expected log-probs of sampler and trainer within {max_gap} before the first update, got a "
+        f"difference of {gap:.3g}; the sampler's weights or caches are stale"
+    )
+
+
 def make_grpo_gradient(
     graphdef: nnx.GraphDef[CompilerModel], config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
 ) -> Callable[..., tuple[Params, Metrics]]:
@@ -287,27 +392,25 @@ def make_grpo_gradient(
     def loss_of(
         trainable: Params, frozen: Params, data: PolicyBatch[jax.Array], totals: Totals
     ) -> tuple[jax.Array, Metrics]:
-        model = nnx.merge(graphdef, trainable, frozen)
-        batch = data.batch
-        embeddings, positions = embed_batch(model.decoder, batch)
-        hidden = model.decoder(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
-        scores = score_tokens(
-            model.decoder, hidden, batch.targets, temperature=config.temperature, chunk_size=mesh.logits_chunk
-        )
-        channels = {"text": (scores.log_probs, data.old_log_probs, batch.learned, scores.entropy, totals.text, 1)}
-        if model.soft_mem is not None and model.soft_mem.config.stochastic:
-            gaussian = model.soft_mem(rows_of(hidden, batch.suffix, data.soft.shape[1]))
-            density = log_density(data.soft, gaussian, config.temperature, per_dimension=True)
-            used = jnp.broadcast_to(data.uses_soft[:, None], density.shape)
-            entropy = entropy_per_dimension(gaussian) + jnp.log(config.temperature)
+        scores, batch = _score(nnx.merge(graphdef, trainable, frozen), data, config, mesh), data.batch
+        importance = data.importance or (1.0, 1.0)
+        channels: dict[str, tuple[Any, ...]] = {
+            "text": (
+                scores.text, data.old_log_probs, batch.learned, scores.text_entropy, totals.text, 1, importance[0],
+            )
+        }  # fmt: skip
+        if scores.soft is not None:
+            used = jnp.broadcast_to(data.uses_soft[:, None], scores.soft.shape)
             factor = data.soft.shape[2] if config.density == "sum" else 1
-            channels["soft"] = density, data.old_soft, used, entropy, totals.soft, factor
+            channels["soft"] = (
+                scores.soft, data.old_soft, used, scores.soft_entropy, totals.soft, factor, importance[1],
+            )  # fmt: skip
         everything = totals.text + totals.soft
         loss = jnp.zeros(())
         metrics = {"log_prob_gap": jnp.zeros(()), "tokens": num_tokens(batch)}
-        for name, (new, old, mask, entropy, total, factor) in channels.items():
+        for name, (new, old, mask, entropy, total, factor, weight) in channels.items():
             part, values = grpo_clip_loss(
-                factor * new, factor * old, data.advantages[:, None], mask,
+                factor * new, factor * old, data.advantages[:, None] * weight, mask,
                 clip_low=config.clip_low, clip_high=config.clip_high, denominator=everything,
             )  # fmt: skip
             loss += part
@@ -379,10 +482,7 @@ def accumulate(
             before = metrics.get(name, 0.0)
             metrics[name] = max(before, float(value)) if name == "log_prob_gap" else before + float(value)
         if not metrics["log_prob_gap"] <= max_gap:
-            raise InternalError(
-                f"grpo: expected log-probs of sampler and trainer within {max_gap} before the first update, got a "
-                f"difference of {metrics['log_prob_gap']:.3g}; the sampler's weights or caches are stale"
-            )
+            raise InternalError(_stale(max_gap, metrics["log_prob_gap"]))
     metrics["grad_norm"] = float(optax.global_norm(gradients))
     return gradients, metrics
 
@@ -418,6 +518,11 @@ def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) 
     def gradient(trainable: Params, frozen: Params, data: PolicyBatch[np.ndarray], totals: Totals) -> Any:
         return sharded_gradient(trainable, frozen, place.batch(data), totals)
 
+    score = place.scoped(make_grpo_scores(graph, rl, mesh=config.mesh))
+
+    def own_scores(trainable: Params, frozen: Params, data: PolicyBatch[np.ndarray]) -> Any:
+        return score(trainable, frozen, place.batch(data))
+
     def drift(samples: Sequence[PolicySample]) -> dict[str, float]:
         """Estimate how far the policy has gone from where it started, on one microbatch that it has just sampled.
 
@@ -442,6 +547,9 @@ def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) 
         refuse_stale(samples, weights_version(current.decoder, current.soft_mem))
         parts = np.array_split(random.permutation(len(samples)), rl.minibatches) if samples else []
         metrics |= {"samples": len(samples), "tokens": 0}
+        if samples and rl.old_log_probs == "trainer":
+            samples, gaps = rescore(own_scores, state.trainable, frozen, samples, rows, ids.pad, rl, max_gap=max_gap)
+            metrics |= gaps
         if samples:
             metrics |= drift([samples[i] for i in parts[0][: rl.microbatch]])
         for index, part in enumerate(part for part in parts if len(part)):

@@ -14,6 +14,8 @@ trained on, so they are a few more than 5. What it leaves open is ours:
   (50 at most);
 - weight decay, gradient clipping and the smallest learning rate of SFT: 0.01, 1.0, a tenth of the peak;
 - decoding when scored (greedy, three seeds of play) and of the executor in rollouts (greedy);
+- log-probs of the trainer before an update, since the sampler rounds differently in bfloat16, and importance weights
+  up to 2 for the difference;
 - updates per batch of episodes (1), rows per pass (16), how a soft token counts in the ratio (`grpo.density`);
 - 15 % of the compiler's rows without Brief State, for the ablation.
 
@@ -23,7 +25,7 @@ with texts of memory. `--model.images` has it see (docs/training.md, Images).
 Not run yet: no result.
 """
 
-from embodied_mem.training.config import Config, EvalConfig, MeshConfig, ModelConfig, SFTConfig, WorldConfig
+from embodied_mem.training.config import Config, EvalConfig, GRPOConfig, MeshConfig, ModelConfig, SFTConfig, WorldConfig
 
 
 def config() -> Config:
@@ -32,6 +34,7 @@ def config() -> Config:
         model=ModelConfig(compiler="qwen2.5-vl-7b", executor="qwen2.5-14b", lora=True, weights="weights"),
         executor_sft=SFTConfig(steps=0),
         compiler_sft=SFTConfig(steps=76_875),
+        grpo=GRPOConfig(old_log_probs="trainer", max_importance=2.0),
         evaluation=EvalConfig(tasks="valid_unseen"),
         mesh=MeshConfig(data=2, fsdp=1, tensor=4, remat=True, logits_chunk=256),
     )

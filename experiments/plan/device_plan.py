@@ -33,6 +33,7 @@ from embodied_mem.training.models import shape_of
 
 from .forecast import CHIPS, forecast
 from .plan import USABLE, Pass, Phase, PhaseMemory, Plan, PlannedModel, columns, fitting, named, plan, size_of
+from .roofline import Cost, bound
 
 PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWorld (MemCompiler, Table 5)
 
@@ -155,6 +156,21 @@ def print_forecasts(config: Config, models: list[PlannedModel], answer: Plan, pr
     return found
 
 
+def print_roofline(costs: list[Cost]) -> dict[str, float]:
+    """Prints what a compiled step does on a device; returns the largest share of each chip's peak.
+
+    Compiled for a CPU, which computes in float32: a chip moves half of the bytes, in fusions of its own.
+    """
+    scale = 0.5 if jax.default_backend() == "cpu" else 1.0
+    rows = [("SFT step, one device", "TFLOP", "bytes", "times")]
+    for cost in costs:
+        rows.append((cost.kind, f"{cost.flops / 1e12:.2f}", size_of(round(scale * cost.bytes)), f"{cost.count:,.0f}"))
+    found = {c.name: bound(costs, c.peak, c.bandwidth, c.links, scale) for c in CHIPS.values()}
+    least = [f"{name}: at most {share:.0%} of the peak" for name, share in found.items()]
+    print("\n".join(["", *columns(rows), *least]))
+    return found
+
+
 def simulate_devices(config: Config) -> None:
     """Makes as many CPU devices as the mesh has, if its axes are numbers; before anything touches a device."""
     sizes = (config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
@@ -185,6 +201,8 @@ def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: boo
             sizes = (one.arguments, one.temporaries, one.outputs, one.total)
             rows.append((one.name, *map(size_of, sizes), named(fitting(one.total)), f"{one.compile_s:.0f} s"))
             content["compiled"].append(dataclasses.asdict(one) | {"total": one.total})
+            if one.name == "sft":
+                content["roofline"] = print_roofline(one.costs)
         print("\n".join(["", f"compiled for {jax.device_count()} {jax.devices()[0].platform} devices", *columns(rows)]))
     print(json.dumps(content))
     return content

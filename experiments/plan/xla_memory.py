@@ -36,6 +36,8 @@ from embodied_mem.training.models import shape_of
 from embodied_mem.training.optimizers import TrainState
 from embodied_mem.training.sft import make_compiler_step
 
+from .roofline import Cost, roofline
+
 
 @dataclasses.dataclass(frozen=True)
 class ProgramMemory:
@@ -47,6 +49,7 @@ class ProgramMemory:
         temporaries: what exists while it runs.
         outputs: results that take no argument's place.
         compile_s: seconds of compilation.
+        costs: what it computes, moves and sends.
     """
 
     name: str
@@ -54,6 +57,7 @@ class ProgramMemory:
     temporaries: int
     outputs: int
     compile_s: float
+    costs: list[Cost]
 
     @property
     def total(self) -> int:
@@ -186,11 +190,13 @@ def _bytes(tree: Any, itemsize: int = 0) -> int:
 def _compiled(name: str, place: Placement, handed: int, program: Any, *arguments: Any) -> ProgramMemory:
     started = time.perf_counter()
     with place.scope():
-        memory = program.lower(*arguments).compile().memory_analysis()
+        compiled = program.lower(*arguments).compile()
+    memory = compiled.memory_analysis()
     return ProgramMemory(
         name,
         handed,
         memory.temp_size_in_bytes,
         memory.output_size_in_bytes - memory.alias_size_in_bytes,
         time.perf_counter() - started,
+        roofline(compiled.as_text()),
     )

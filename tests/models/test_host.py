@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from embodied_mem.models.host import GPU_FLAGS, keep_freed_memory, set_gpu_flags
+from embodied_mem.models.host import GPU_FLAGS, keep_freed_memory, keep_programs, set_gpu_flags
 
 SCRIPT = """
 import resource, sys
@@ -68,3 +68,28 @@ def test_this_xla_knows_the_flags():
     flags = " ".join(f"--{name}={value}" for name, value in GPU_FLAGS.items())
     environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", "import jax; jax.devices()"], env=environment, check=True)
+
+
+PROGRAM = """
+import sys
+import jax
+from embodied_mem.models.host import keep_programs
+if sys.argv[1] != "cpu":  # the same programs, compiled for what is here
+    jax.default_backend = lambda: sys.argv[1]
+folder = keep_programs()
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.jit(lambda x: x + 1)(1)
+print(folder)
+"""
+
+
+@pytest.mark.parametrize("given", ["", "mine"])
+@pytest.mark.parametrize("backend", ["gpu", "cpu"])
+def test_accelerators_keep_their_programs(backend, given, tmp_path):
+    environment = {**os.environ, "HOME": str(tmp_path), "JAX_COMPILATION_CACHE_DIR": given and str(tmp_path / given)}
+    command = [sys.executable, "-c", PROGRAM, backend]
+    out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    folder = tmp_path / (given or ".cache/embodied_mem/programs")
+    assert out.strip() == ("None" if backend == "cpu" else str(folder))
+    assert folder.is_dir() == bool(given or backend == "gpu")
+    assert keep_programs() is None

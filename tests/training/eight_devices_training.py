@@ -137,6 +137,14 @@ def run(place: Placement) -> dict:
     gradients, metrics = grpo.accumulate(on_mesh, trainable, frozen, policy_samples(), place.rows(4), 0)
     report["grpo"] = described(after._replace(trainable=trainable, optimizer=gradients), metrics)
 
+    score = place.scoped(grpo.make_grpo_scores(graph, GRPOConfig()))
+    rescored, gaps = grpo.rescore(
+        lambda trainable, frozen, data: score(trainable, frozen, place.batch(data)),
+        trainable, frozen, policy_samples(), place.rows(4), 0, GRPOConfig(max_importance=1.1),
+    )  # fmt: skip
+    numbers = [(s.log_probs, s.soft_log_density, *s.importance) for s in rescored]
+    report["rescored"] = [list(gaps.values()), *(part.tolist() for own in numbers for part in own)]
+
     report["places"] = sorted({str(leaf.sharding.spec) for leaf in jax.tree.leaves(after) if place.mesh})
     if place.split != 8:
         acting_models = nnx.merge(graph, trainable, frozen), nnx.merge(executor_graph, executor_state)

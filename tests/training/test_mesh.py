@@ -46,6 +46,12 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(reports, mesh):
     assert reports[mesh]["loops"] > 0 or mesh == "data"  # there a device has one row, which is no part
 
 
+@pytest.mark.parametrize("mesh", MESHES)
+def test_a_mesh_gives_the_trainers_log_probs_of_one_device(reports, mesh):
+    for wanted, got in zip(reports["one"]["rescored"], reports[mesh]["rescored"], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_the_compiler_step_has_all_five_terms(reports):
     metrics = reports["one"]["compiler"]["metrics"]
     weights = {"text": 1.0, "action": 1.0, "entropy": 0.1, "latent": 1.0, "orth": 0.1}  # eq. 9, SFTConfig's defaults

@@ -28,10 +28,12 @@ from embodied_mem.training.grpo import (
     advantages_of,
     assign_rewards,
     make_grpo_gradient,
+    make_grpo_scores,
     max_log_prob_gap,
     policy_batch,
     policy_samples,
     refuse_stale,
+    rescore,
 )
 from embodied_mem.training.models import CompilerModel
 from embodied_mem.training.optimizers import TrainState, apply_gradients
@@ -113,6 +115,48 @@ def test_trainer_sees_the_samplers_log_probs():
         assert metrics[f"{name}_clipped"] == 0
     assert len({len(s.log_probs) for s in samples} | {0}) >= 2
     assert all(np.isfinite(s.soft_log_density).all() and (s.soft_log_density != 0).all() for s in samples)
+
+
+def noisy(samples):
+    """The samples as a sampler says that rounds: each log-prob is off by up to 0.2."""
+    random = np.random.default_rng(7)
+
+    def off(array):
+        return array + random.uniform(-0.2, 0.2, array.shape).astype(np.float32)
+
+    return [
+        dataclasses.replace(s, log_probs=off(s.log_probs), soft_log_density=off(s.soft_log_density)) for s in samples
+    ]
+
+
+def test_the_trainers_log_probs_take_the_place_of_a_rounding_samplers():
+    graphdef, params, _ = start()
+    rounded = noisy(sampled())
+    config = dataclasses.replace(CONFIG, old_log_probs="trainer", max_importance=1.1)
+    scores = make_grpo_scores(graphdef, config)
+    arguments = scores, params, nnx.State({}), rounded, 3, tokenizer().pad_id
+    rescored, metrics = rescore(*arguments, config)
+    log_ratios = np.concatenate([true.log_probs - off.log_probs for true, off in zip(sampled(), rounded)])
+    assert metrics["sampler_gap"] == pytest.approx(np.abs(log_ratios).max(), abs=1e-5)
+    assert metrics["sampler_log_ratio"] == pytest.approx(log_ratios.mean(), abs=1e-5)
+    assert metrics["truncated"] == pytest.approx((log_ratios > np.log(1.1)).mean())
+    for true, off, own in zip(sampled(), rounded, rescored, strict=True):
+        for name, weights in zip(("log_probs", "soft_log_density"), own.importance):
+            np.testing.assert_allclose(getattr(own, name), getattr(true, name), atol=1e-5)
+            ratio = np.exp(getattr(true, name) - getattr(off, name))
+            np.testing.assert_allclose(weights, np.minimum(ratio, 1.1), rtol=1e-5)
+    with pytest.raises(InternalError, match="before the first update, got a difference of"):
+        rescore(*arguments, config, max_gap=0.1)
+    # Without weights the gradient is that of the exact sampler; with them each token's advantage is multiplied.
+    plain, _ = rescore(*arguments, dataclasses.replace(config, max_importance=0.0))
+    wanted, _ = gradient_of(sampled())
+    got, metrics = gradient_of(plain)
+    assert metrics["log_prob_gap"] < 1e-5 < 0.1 < gradient_of(rounded)[1]["log_prob_gap"]
+    for one, other in zip(wanted, got, strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-5 * max(np.abs(one).max(), 1e-3))
+    half = [dataclasses.replace(s, importance=tuple(np.full_like(w, 0.5) for w in s.importance)) for s in rescored]
+    for one, other in zip(wanted, gradient_of(half)[0], strict=True):
+        np.testing.assert_allclose(other, 0.5 * one, atol=1e-5 * max(np.abs(one).max(), 1e-3))
 
 
 @pytest.mark.parametrize("field", ["log_probs", "soft_log_density", "soft"])

@@ -1,0 +1,150 @@
+"""What a compiled program computes, moves and sends, counted in its optimised text: the lines of a roofline.
+
+    for row in roofline(compiled.as_text()):
+        print(row.kind, row.flops, row.bytes, row.count)
+
+Loops count as often as XLA knows that they run. Kinds are products (`dot`), collectives by name, and the rest by
+instruction, of which `fusion` is element by element. FLOPs are those of products, wherever they stand. Bytes are
+operands and results outside of fusions; of an operand that a fusion only slices, the slices, and of what it updates in
+place, the update. The program is that of one device.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+
+_BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "f64": 8, "s64": 8, "u64": 8}
+_COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
+_FREE = ("bitcast", "constant", "get-tuple-element", "iota", "parameter", "partition-id", "replica-id", "tuple")
+_INSTRUCTION = re.compile(r"\s*(?:ROOT )?%([\w.-]+) = (.*?) ([a-z][\w-]*)\((.*)")
+_ARRAY = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
+
+
+@dataclasses.dataclass
+class Cost:
+    """All instructions of one kind on one device: operations of products, bytes read and written, executions."""
+
+    kind: str
+    flops: float = 0.0
+    bytes: float = 0.0
+    count: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Instruction:
+    name: str
+    shape: str
+    kind: str
+    operands: tuple[str, ...]
+    rest: str
+
+    def called(self, role: str) -> str:
+        """Return the name of the computation that it calls as `role`, empty if none."""
+        match = re.search(rf"{role}=%([\w.-]+)", self.rest)
+        return match[1] if match else ""
+
+
+def roofline(program: str) -> list[Cost]:
+    """Returns the costs by kind, those with the most bytes first."""
+    entry, bodies = "", dict[str, dict[str, _Instruction]]()
+    for head, name, body in re.findall(r"^(ENTRY )?%([\w.-]+) \(.*?\{\n(.*?)^\}", program, re.M | re.S):
+        entry = name if head else entry
+        bodies[name] = {one.name: one for one in map(_instruction, body.splitlines()) if one is not None}
+    costs = collections.defaultdict[str, Cost](lambda: Cost(""))
+    for times, one, body in _executed(bodies, entry, 1):
+        fused = bodies.get(one.called("calls"), {})
+        kind = next((name for name in _COLLECTIVES if one.kind.startswith(name)), one.kind)
+        flops = sum(_flops(inner, fused) for inner in fused.values()) + _flops(one, body)
+        cost = costs["dot" if flops else kind]
+        cost.flops += times * flops
+        cost.bytes += times * _moved(one, body, fused)
+        cost.count += times
+    for kind, cost in costs.items():
+        cost.kind = kind
+    return sorted(costs.values(), key=lambda cost: -cost.bytes)
+
+
+def bound(costs: list[Cost], peak: float, bandwidth: float, links: float, scale: float = 1.0) -> float:
+    """Returns the largest share of a chip's peak, if no kind of work overlaps with another.
+
+    Args:
+        costs: of one device.
+        peak: operations per second.
+        bandwidth: bytes per second of its memory.
+        links: bytes per second that it sends.
+        scale: of bytes, where the program was compiled in another precision.
+    """
+    seconds = 0.0
+    for cost in costs:
+        speed = links if cost.kind in _COLLECTIVES else bandwidth
+        seconds += max(cost.flops / peak, scale * cost.bytes / speed)
+    return sum(cost.flops for cost in costs) / peak / seconds
+
+
+def _instruction(line: str) -> _Instruction | None:
+    match = _INSTRUCTION.match(line)
+    if match is None:
+        return None
+    inside = match[4].split(")", 1)
+    rest = inside[0] if match[3] == "parameter" else inside[-1]  # its number
+    return _Instruction(match[1], match[2], match[3], tuple(re.findall(r"%([\w.-]+)", inside[0])), rest)
+
+
+def _executed(
+    bodies: dict[str, dict[str, _Instruction]], name: str, times: float
+) -> Iterator[tuple[float, _Instruction, dict[str, _Instruction]]]:
+    """Yield (how often it runs, instruction, computation that it is in), those of loops and calls included."""
+    for one in bodies[name].values():
+        if one.kind == "while":
+            known = re.search(r'"known_trip_count":\{"n":"(\d+)"', one.rest)
+            yield from _executed(bodies, one.called("body"), times * (int(known[1]) if known else 1))
+        elif one.kind in ("call", "async-start") and one.called("to_apply"):
+            yield from _executed(bodies, one.called("to_apply"), times)
+        elif one.kind == "conditional":
+            branches = re.findall(r"%([\w.-]+)", one.rest.partition("computations={")[2].partition("}")[0])
+            for branch in branches[:1]:  # one of them runs
+                yield from _executed(bodies, branch, times)
+        elif one.kind not in _FREE and not one.kind.endswith("-done"):
+            yield times, one, bodies[name]
+
+
+def _sizes(shape: str) -> list[int]:
+    return [int(size) for size in _ARRAY.search(shape)[2].split(",") if size]  # type: ignore[index]  # it is an array
+
+
+def _num_bytes(shape: str) -> int:
+    return sum(
+        _BYTES.get(kind, 4) * math.prod(int(size) for size in sizes.split(",") if size)
+        for kind, sizes in _ARRAY.findall(shape)
+    )
+
+
+def _flops(one: _Instruction, body: dict[str, _Instruction]) -> float:
+    if one.kind != "dot":
+        return 0.0
+    left = _sizes(body[one.operands[0]].shape)
+    summed = re.search(r"lhs_contracting_dims=\{([\d,]*)\}", one.rest)
+    depth = math.prod(left[int(axis)] for axis in summed[1].split(",") if axis) if summed else 1
+    return 2.0 * math.prod(_sizes(one.shape)) * depth
+
+
+def _moved(one: _Instruction, body: dict[str, _Instruction], fused: dict[str, _Instruction]) -> int:
+    if one.kind == "dynamic-slice":
+        return 2 * _num_bytes(one.shape)
+    if one.kind == "dynamic-update-slice":
+        return 2 * _num_bytes(body[one.operands[1]].shape)
+    results = _num_bytes(one.shape)
+    read = [_num_bytes(body[name].shape) for name in one.operands if name in body]
+    parameters = [inner for inner in fused.values() if inner.kind == "parameter"]
+    for i, parameter in enumerate(sorted(parameters, key=lambda inner: int(inner.rest))[: len(read)]):
+        users = [inner for inner in fused.values() if parameter.name in inner.operands]
+        if users and all(user.kind == "dynamic-slice" for user in users):
+            read[i] = sum(_num_bytes(user.shape) for user in users)
+        elif users and all(u.kind == "dynamic-update-slice" and u.operands[0] == parameter.name for u in users):
+            updates = sum(_num_bytes(fused[user.operands[1]].shape) for user in users)
+            read[i], results = 0, results - _num_bytes(parameter.shape) + updates
+    return results + sum(read)
