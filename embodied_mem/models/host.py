@@ -66,7 +66,7 @@ def set_gpu_flags() -> bool:
 
 
 def keep_programs() -> pathlib.Path | None:
-    """Returns the folder of compiled programs, which later runs load; None on a CPU.
+    """Returns the folder of compiled programs; None on a CPU.
 
     A CPU's programs may not run on another CPU that shares the folder. A folder that is set already wins.
     """

@@ -157,7 +157,7 @@ def print_forecasts(config: Config, models: list[PlannedModel], answer: Plan, pr
 
 
 def print_roofline(costs: list[Cost]) -> dict[str, float]:
-    """Prints what a compiled step does on a device; returns the largest share of each chip's peak.
+    """Prints the costs of a step; returns the largest share of each peak.
 
     Compiled for a CPU, which computes in float32: a chip moves half of the bytes, in fusions of its own.
     """
@@ -165,10 +165,10 @@ def print_roofline(costs: list[Cost]) -> dict[str, float]:
     rows = [("SFT step, one device", "TFLOP", "bytes", "times")]
     for cost in costs:
         rows.append((cost.kind, f"{cost.flops / 1e12:.2f}", size_of(round(scale * cost.bytes)), f"{cost.count:,.0f}"))
-    found = {c.name: bound(costs, c.peak, c.bandwidth, c.links, scale) for c in CHIPS.values()}
-    least = [f"{name}: at most {share:.0%} of the peak" for name, share in found.items()]
-    print("\n".join(["", *columns(rows), *least]))
-    return found
+    bounds = {c.name: bound(costs, c.peak, c.bandwidth, c.links, scale) for c in CHIPS.values()}
+    lines = [f"{name}: at most {share:.0%} of the peak" for name, share in bounds.items()]
+    print("\n".join(["", *columns(rows), *lines]))
+    return bounds
 
 
 def simulate_devices(config: Config) -> None:

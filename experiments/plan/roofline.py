@@ -42,8 +42,8 @@ class _Instruction:
     operands: tuple[str, ...]
     rest: str
 
-    def called(self, role: str) -> str:
-        """Return the name of the computation that it calls as `role`, empty if none."""
+    def callee(self, role: str) -> str:
+        """Return the name of the computation called as `role`, or nothing."""
         match = re.search(rf"{role}=%([\w.-]+)", self.rest)
         return match[1] if match else ""
 
@@ -55,13 +55,13 @@ def roofline(program: str) -> list[Cost]:
         entry = name if head else entry
         bodies[name] = {one.name: one for one in map(_instruction, body.splitlines()) if one is not None}
     costs = collections.defaultdict[str, Cost](lambda: Cost(""))
-    for times, one, body in _executed(bodies, entry, 1):
-        fused = bodies.get(one.called("calls"), {})
+    for times, one, body in _runs(bodies, entry, 1):
+        fusion = bodies.get(one.callee("calls"), {})
         kind = next((name for name in _COLLECTIVES if one.kind.startswith(name)), one.kind)
-        flops = sum(_flops(inner, fused) for inner in fused.values()) + _flops(one, body)
+        flops = sum(_flops(inner, fusion) for inner in fusion.values()) + _flops(one, body)
         cost = costs["dot" if flops else kind]
         cost.flops += times * flops
-        cost.bytes += times * _moved(one, body, fused)
+        cost.bytes += times * _traffic(one, body, fusion)
         cost.count += times
     for kind, cost in costs.items():
         cost.kind = kind
@@ -69,7 +69,7 @@ def roofline(program: str) -> list[Cost]:
 
 
 def bound(costs: list[Cost], peak: float, bandwidth: float, links: float, scale: float = 1.0) -> float:
-    """Returns the largest share of a chip's peak, if no kind of work overlaps with another.
+    """Returns the largest share of a chip's peak without overlap.
 
     Args:
         costs: of one device.
@@ -94,20 +94,20 @@ def _instruction(line: str) -> _Instruction | None:
     return _Instruction(match[1], match[2], match[3], tuple(re.findall(r"%([\w.-]+)", inside[0])), rest)
 
 
-def _executed(
+def _runs(
     bodies: dict[str, dict[str, _Instruction]], name: str, times: float
 ) -> Iterator[tuple[float, _Instruction, dict[str, _Instruction]]]:
-    """Yield (how often it runs, instruction, computation that it is in), those of loops and calls included."""
+    """Yield (times, instruction, computation), loops and calls included."""
     for one in bodies[name].values():
         if one.kind == "while":
-            known = re.search(r'"known_trip_count":\{"n":"(\d+)"', one.rest)
-            yield from _executed(bodies, one.called("body"), times * (int(known[1]) if known else 1))
-        elif one.kind in ("call", "async-start") and one.called("to_apply"):
-            yield from _executed(bodies, one.called("to_apply"), times)
+            trips = re.search(r'"known_trip_count":\{"n":"(\d+)"', one.rest)
+            yield from _runs(bodies, one.callee("body"), times * (int(trips[1]) if trips else 1))
+        elif one.kind in ("call", "async-start") and one.callee("to_apply"):
+            yield from _runs(bodies, one.callee("to_apply"), times)
         elif one.kind == "conditional":
             branches = re.findall(r"%([\w.-]+)", one.rest.partition("computations={")[2].partition("}")[0])
             for branch in branches[:1]:  # one of them runs
-                yield from _executed(bodies, branch, times)
+                yield from _runs(bodies, branch, times)
         elif one.kind not in _FREE and not one.kind.endswith("-done"):
             yield times, one, bodies[name]
 
@@ -127,24 +127,24 @@ def _flops(one: _Instruction, body: dict[str, _Instruction]) -> float:
     if one.kind != "dot":
         return 0.0
     left = _sizes(body[one.operands[0]].shape)
-    summed = re.search(r"lhs_contracting_dims=\{([\d,]*)\}", one.rest)
-    depth = math.prod(left[int(axis)] for axis in summed[1].split(",") if axis) if summed else 1
+    axes = re.search(r"lhs_contracting_dims=\{([\d,]*)\}", one.rest)
+    depth = math.prod(left[int(axis)] for axis in axes[1].split(",") if axis) if axes else 1
     return 2.0 * math.prod(_sizes(one.shape)) * depth
 
 
-def _moved(one: _Instruction, body: dict[str, _Instruction], fused: dict[str, _Instruction]) -> int:
+def _traffic(one: _Instruction, body: dict[str, _Instruction], fusion: dict[str, _Instruction]) -> int:
     if one.kind == "dynamic-slice":
         return 2 * _num_bytes(one.shape)
     if one.kind == "dynamic-update-slice":
         return 2 * _num_bytes(body[one.operands[1]].shape)
     results = _num_bytes(one.shape)
     read = [_num_bytes(body[name].shape) for name in one.operands if name in body]
-    parameters = [inner for inner in fused.values() if inner.kind == "parameter"]
+    parameters = [inner for inner in fusion.values() if inner.kind == "parameter"]
     for i, parameter in enumerate(sorted(parameters, key=lambda inner: int(inner.rest))[: len(read)]):
-        users = [inner for inner in fused.values() if parameter.name in inner.operands]
+        users = [inner for inner in fusion.values() if parameter.name in inner.operands]
         if users and all(user.kind == "dynamic-slice" for user in users):
             read[i] = sum(_num_bytes(user.shape) for user in users)
         elif users and all(u.kind == "dynamic-update-slice" and u.operands[0] == parameter.name for u in users):
-            updates = sum(_num_bytes(fused[user.operands[1]].shape) for user in users)
+            updates = sum(_num_bytes(fusion[user.operands[1]].shape) for user in users)
             read[i], results = 0, results - _num_bytes(parameter.shape) + updates
     return results + sum(read)
