@@ -69,7 +69,7 @@ def test_the_command_line_ends_with_recall(data, tmp_path, capsys):
     contenders = ["--contenders", "ours", "bm25", "embedder", "fusion"]
     report = main(["--config=locomo", "--data", str(data), *contenders, "--result", str(tmp_path / "r.json"), "--json"])
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert list(line["recall"]) == ["ours", "bm25", "embedder", "fusion", "minilm", "mem0", "langmem"]
+    assert list(line["recall"]) == ["ours", "ours_minilm", "bm25", "embedder", "fusion", "minilm", "mem0", "langmem"]
     assert line["recall"]["minilm"] is line["recall"]["mem0"] is line["recall"]["langmem"] is None
     assert line["recall"]["ours"] == {"1": 0.6667, "5": 1.0, "10": 1.0, "20": 1.0}
     assert all(set(row) == {"1", "5", "10", "20"} for row in line["recall"].values() if row)
