@@ -886,7 +886,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "corrections": lambda data: f"{corrections.table(data)}\n\n{source(data)}",
     "robot_week": lambda data: f"{load('robot_week', 'benchmark').table(data)}\n\n{source(data)}",
     **dict.fromkeys(
-        ("life", "life_conditions", "life_teacher"),
+        ("life", "life_conditions", "life_teacher", "life_pilot"),
         lambda data: f"{load('life', 'benchmark').table(data)}\n\n{source(data)}",
     ),
     "grpo_habits": grpo,
