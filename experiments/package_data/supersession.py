@@ -17,10 +17,13 @@ import json
 import pathlib
 import random
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
 from embodied_mem.atomic_file import replacing
 from embodied_mem.memory import supersession
