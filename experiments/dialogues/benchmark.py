@@ -41,7 +41,7 @@ DEPTHS = {1: 10, 5: 10, 10: 10, 20: 20}
 """Depth of a recall -> number of turns that a contender is asked for."""
 _K = 10
 """Of NDCG, of a row's progress and of the time of a query."""
-_PEER = "bm25"
+_PEER, _ENCODER = "bm25", "minilm"
 _Key = tuple[str, str]
 """Contender, kind of question; "" for all kinds."""
 
@@ -96,8 +96,9 @@ class DialoguesBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        """Write `Benchmark.table`: all questions, each kind, differences to BM25."""
-        episodes, differences = _rows(report), against(report)
+        """Write `Benchmark.table`: all questions, each kind, differences to BM25 and MiniLM."""
+        episodes = _rows(report)
+        differences = {peer: against(report, peer) for peer in (_PEER, _ENCODER)}
         kinds, names = sorted({kind for _, kind in episodes}), dict.fromkeys(name for name, _ in episodes)
         measures = next((list(rows[0].more) for rows in episodes.values()), [])
         titles = ["NDCG@10" if measure == "ndcg" else measure.replace("_", "@") for measure in measures]
@@ -106,8 +107,9 @@ class DialoguesBenchmark:
             of_kind = episodes[name, kind]
             first = (kind or "all", str(len(of_kind)))
             rows.append((*first, name, *(f"{100 * _mean(of_kind, measure):.1f}" for measure in measures)))
-            if ends := differences.get((name, kind)):
-                pairs.append((*first, f"{name} - {_PEER}", *map(difference, ends.values())))
+            for peer in differences if not kind else (_PEER,):
+                if ends := differences[peer].get((name, kind)):
+                    pairs.append((*first, f"{name} - {peer}", *map(difference, ends.values())))
         costs = [
             (name, f"{cost['bytes_per_turn']:.0f}", f"{cost['us_per_turn']:.0f}", f"{cost['us_per_query']:.0f}")
             for name, cost in report["costs"].items()
@@ -180,18 +182,18 @@ def _scored(name: str, dialogues: Sequence[Dialogue]) -> tuple[list[EpisodeResul
     return rows, costs | ({"turns_kept": kept} if name == "ours" else {})
 
 
-def against(report: Mapping[str, Any]) -> dict[_Key, dict[str, tuple[float, float, float]]]:
-    """Return paired differences to BM25: (mean, low, high) of each measure.
+def against(report: Mapping[str, Any], peer: str = _PEER) -> dict[_Key, dict[str, tuple[float, float, float]]]:
+    """Return paired differences to a peer: (mean, low, high) of each measure.
 
-    What a difference counts is dialogues: the questions of one are averaged first. Without BM25 there are none.
+    What a difference counts is dialogues: the questions of one are averaged first. Without the peer there are none.
     """
     episodes = _rows(report)
     return {
         (name, kind): {
-            m: paired_difference(_by_dialogue(rows, m), _by_dialogue(episodes[_PEER, kind], m)) for m in rows[0].more
+            m: paired_difference(_by_dialogue(rows, m), _by_dialogue(episodes[peer, kind], m)) for m in rows[0].more
         }
         for (name, kind), rows in episodes.items()
-        if name != _PEER and (_PEER, kind) in episodes
+        if name != peer and (peer, kind) in episodes
     }
 
 
