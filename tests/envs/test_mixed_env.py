@@ -74,5 +74,5 @@ def test_one_model_for_all_has_the_games_of_each_world_once(alfred_and_habitat):
 
 
 def test_a_world_that_training_does_not_play_is_refused():
-    with pytest.raises(InvalidInputError, match=r"with tasks \(alfworld, eb_alfred, eb_habitat\), got 'scienceworld'"):
+    with pytest.raises(InvalidInputError, match=r"\(alfworld, eb_alfred, eb_habitat, life\), got 'scienceworld'"):
         make_tasks(load("scienceworld"))
