@@ -28,6 +28,7 @@ from .events import NotesEvent, Value, check
 from .graph import Scope
 from .paged_rows import PagedRows
 from .people import (
+    ROLES,
     has_owner,
     is_first_person,
     is_limit,
@@ -64,7 +65,6 @@ _TIME = 0.1
 _QUESTION = 0.9
 _IDLE = 0.8
 _OTHER, _OTHER_THAN_ASKER = 0.8, 0.6
-_ROLES = ("user", "human")
 _STANDING = 2.0
 _TIE = 0.95
 _LIMIT = 0.2
@@ -325,7 +325,7 @@ class NoteMemory(RecordMemory):
     def voice(self, speaker: str) -> str:
         """Give one name for all ways to write a speaker; the user of the scope, also as a chat's role, has none."""
         name = normal(speaker)
-        return "" if name in (normal(self.scope.user or ""), *_ROLES) else name
+        return "" if name in (normal(self.scope.user or ""), *ROLES) else name
 
     def claims_of(self, number: int) -> list[Claim]:
         """List the claims of a note."""
@@ -489,9 +489,10 @@ class NoteMemory(RecordMemory):
                     self._idle[number] = frozenset(content_words(note.text))
                 if len(note.text) <= _MAX_STATEMENT and is_limit(note.text):
                     self._limits[number], self._limit_words = things_in(note.text), None
-                if not voice and len(note.text) <= _MAX_STANDING and is_standing(note.text):
+                is_users = note.trust == "user"
+                if is_users and not voice and len(note.text) <= _MAX_STANDING and is_standing(note.text):
                     sort |= _IS_STANDING
-                is_short = note.trust == "user" and len(note.text) <= _MAX_STATEMENT
+                is_short = is_users and len(note.text) <= _MAX_STATEMENT
                 if is_short and (role := role_in(note.text)) is not None:
                     self._roles.setdefault((voice, role[0]), {})[number] = role[1]
             if tells_when(words_of(note.text)):
@@ -850,7 +851,7 @@ class NoteMemory(RecordMemory):
     def _was_said_by(self, selector: Selector, note: Record) -> bool:
         """Tell whether a selector's user said a text; one without a speaker is of the scope's user."""
         if note.speaker:
-            return selector.user is not None and selector.is_name(note.speaker)
+            return selector.is_speaker(note.speaker, self.scope)
         return note.kind == TOLD and note.trust == "user" and selector.is_user_of(self.scope)
 
 

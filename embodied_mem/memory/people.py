@@ -22,6 +22,8 @@ _NAMING = frozenset(_WORDS_OF_NAMING.split())
 _WORDS_OF_DOUBT = "not no never isn wasn was were be if or would should might could ain nor"
 _NO_NAMING = frozenset(_WORDS_OF_DOUBT.split())
 _NO_ROLE = LIGHT | _NAMING
+ROLES = ("user", "human")
+"""What chats call their user."""
 _WORDS_OF_SELF = "i me my mine myself we us our ours"
 _SELF = frozenset(_WORDS_OF_SELF.split())
 _MAX_ROLE = 3

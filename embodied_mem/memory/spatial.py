@@ -1290,7 +1290,7 @@ class SpatialMemory(RecordMemory):
     def _is_of(self, telling: Telling, selector: Selector) -> bool:
         """Return whether a selector means what was told."""
         if telling.speaker and selector.user is not None:
-            return selector.is_name(telling.speaker)
+            return selector.is_speaker(telling.speaker, self.scope)
         is_meant = telling.episode == selector.episode or selector.is_entry("notes", telling.note)
         return is_meant or (selector.user is not None and selector.is_user_of(self.scope))
 

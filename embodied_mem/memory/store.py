@@ -52,6 +52,7 @@ from ..errors import InvalidInputError, StorageError
 from ..forks import forking_lock
 from .arguments import check_depth, checked_call, checked_flag, checked_number, checked_text, shown
 from .graph import Scope, checked_scope, scope_from_text, scope_text
+from .people import ROLES
 from .words import folded, looks_like, names, normal
 
 FILE_NAME = "memory.db"
@@ -143,6 +144,10 @@ class Selector:
     def is_user_of(self, scope: Scope) -> bool:
         """Test for the user of a scope, by default called "user"."""
         return self.user is not None and self.is_name(scope.user or "user")
+
+    def is_speaker(self, name: str, scope: Scope) -> bool:
+        """Test for a name of the user; a scope's user has the roles of a chat's user, too."""
+        return self.user is not None and (self.is_name(name) or (normal(name) in ROLES and self.is_user_of(scope)))
 
 
 class MemoryModule(Protocol):

@@ -155,3 +155,15 @@ def test_a_receipt_is_read_as_counts_and_as_lines():
     assert json.loads(json.dumps(receipt)) == dict(receipt)
     (gone,) = memory.forget(object="manual").removed
     assert gone.text == 'a document says: "The manual says: descale monthly."'
+
+
+def test_a_user_is_also_the_role_of_a_chats_user(tmp_path):
+    with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as memory:
+        for speaker, word in {"user": "sesame", "Human": "walnut", "assistant": "plum", "Bob": "pecan"}.items():
+            memory.tell(f"I had a {word}.", speaker=speaker)
+            memory.tell(f"The {word} is on the shelf.", speaker=speaker)
+        memory.forget(user="Ann")
+        left = memory.export() + memory.retrieve("What is on the shelf?").render()
+        raw = b"".join(path.read_bytes() for path in tmp_path.iterdir()).decode(errors="ignore")
+    for word, is_left in {"sesame": False, "walnut": False, "plum": True, "pecan": True}.items():
+        assert (word in left, word in raw) == (is_left, is_left), word

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.memory.notes import NoteMemory
 from embodied_mem.memory.people import is_limit, is_offer, is_standing, named_for, role_in, things_in
 
 
@@ -158,3 +159,13 @@ def test_a_standing_wish_comes_before_what_was_said_once():
     for day in ("Monday", "Tuesday", "Friday"):
         memory.tell(f"The dentist has appointments on {day}.")
     assert "room number" in memory.retrieve("Which appointments are there?").items[0].text
+
+
+def test_a_standing_wish_is_the_users_own():
+    scores = {}
+    for trust in ("user", "agent", "document"):
+        memory = NoteMemory()
+        wish = "Always open the door when a visitor rings."
+        memory.tell(wish, episode=0, step=0, time=1, trust=trust)
+        scores[trust] = memory.retrieve("a visitor")[0].score
+    assert scores["agent"] == scores["document"] < scores["user"]

@@ -13,6 +13,7 @@ over a WebSocket, after one with the server's metadata; an answer in text is an 
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -64,15 +65,12 @@ class OpenPiPolicy:
             raise MissingDependencyError(f"policy: expected `pip install -e '.[robot]'`: {error}") from error
         self._msgpack = msgpack
         self._errors = OSError, WebSocketException, ValueError, TypeError, LookupError
-        self._timeout_s, self._lock = timeout_s, threading.Lock()
+        self._address, self._timeout_s, self._lock = address, timeout_s, threading.Lock()
         headers = {"Authorization": f"Api-Key {api_key}"} if api_key else None
-        try:
-            self._socket = connect(
-                address, compression=None, max_size=None, additional_headers=headers, open_timeout=timeout_s
-            )
-            self.metadata: dict[str, Any] = self._received()
-        except self._errors as error:
-            raise RobotError(f"policy: expected a server at {address}: {error}") from error
+        settings = {"additional_headers": headers, "open_timeout": timeout_s, "close_timeout": 1.0}
+        self._socket: Any = None
+        self._connect = functools.partial(connect, address, compression=None, max_size=None, **settings)
+        self.metadata: dict[str, Any] = self._open()
 
     def infer(self, observation: Mapping[str, Any]) -> np.ndarray:
         """Return the next actions, float[horizon, dimensions], for inputs with their prompt.
@@ -81,24 +79,43 @@ class OpenPiPolicy:
             RobotError: no answer, an error of the server, or an answer without actions.
         """
         with self._lock:
+            if self._socket is None:
+                self.metadata = self._open()
             try:
                 self._socket.send(self._msgpack.packb(dict(observation), default=_packed))
                 actions = self._received()["actions"]
             except self._errors as error:
+                self.close()  # the answer may come yet, and is none to the next question
                 raise RobotError(f"policy: expected an answer with actions: {error!r}") from error
-        if not isinstance(actions, np.ndarray) or actions.ndim != 2 or not np.isfinite(actions).all():
+        if not isinstance(actions, np.ndarray) or actions.ndim != 2 or not _is_finite(actions):
             raise RobotError(f"policy: expected finite actions[horizon, dimensions], got {str(actions)[:80]}")
         return actions
 
     def close(self) -> None:
-        """End the connection."""
-        self._socket.close()
+        """End the connection; `infer` opens another."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+
+    def _open(self) -> dict[str, Any]:
+        """Connect, and return what the server says of itself."""
+        try:
+            self._socket = self._connect()
+            said: dict[str, Any] = self._received()
+        except self._errors as error:
+            self.close()
+            raise RobotError(f"policy: expected a server at {self._address}: {error}") from error
+        return said
 
     def _received(self) -> Any:
         answer = self._socket.recv(timeout=self._timeout_s)
         if isinstance(answer, str):
             raise RobotError(f"policy: the server says: {answer.strip()[-300:]}")
         return self._msgpack.unpackb(answer, object_hook=_unpacked)
+
+
+def _is_finite(actions: np.ndarray) -> bool:
+    return actions.dtype.kind in "iuf" and bool(np.isfinite(actions).all())
 
 
 def _packed(value: Any) -> Any:

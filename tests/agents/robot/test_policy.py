@@ -31,6 +31,7 @@ class PolicyServer:
 
     def __init__(self, *answers):
         self.answers, self.received, self.keys = list(answers), [], []
+        self.before_answer = lambda: None
         self.server = serve(self.answer, "127.0.0.1", 0, compression=None, max_size=None)
         self.address = f"ws://127.0.0.1:{self.server.socket.getsockname()[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -41,6 +42,7 @@ class PolicyServer:
         for message in connection:
             self.received.append(msgpack.unpackb(message))
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+            self.before_answer()
             connection.send(answer if isinstance(answer, str) else msgpack.packb(answer))
 
 
@@ -100,11 +102,23 @@ def test_a_message_is_openpis(serving):
         ({"action": 1}, "expected an answer with actions"),
         ({"actions": array(CHUNK[0])}, r"expected finite actions\[horizon, dimensions\]"),
         ({"actions": array(CHUNK * np.nan)}, "expected finite actions"),
+        ({"actions": array(np.array([["a", "b"]]))}, "expected finite actions"),
     ],
 )
 def test_what_is_no_answer_is_an_error_of_the_robot(serving, answer, said):
     with pytest.raises(RobotError, match=said):
         OpenPiPolicy(serving(answer).address).infer({"prompt": "open the oven"})
+
+
+def test_an_answer_that_came_too_late_is_never_taken_for_the_next_one(serving):
+    server = serving({"actions": array(CHUNK)}, {"actions": array(CHUNK + 100)})
+    policy, late = OpenPiPolicy(server.address, timeout_s=0.5), threading.Event()
+    server.before_answer = late.wait
+    with pytest.raises(RobotError, match="timed out"):
+        policy.infer({"prompt": "open the oven"})
+    late.set()
+    np.testing.assert_array_equal(policy.infer({"prompt": "close the oven"}), CHUNK + 100)
+    policy.close()
 
 
 def test_without_a_server_the_address_is_named():
