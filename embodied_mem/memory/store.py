@@ -146,7 +146,7 @@ class Selector:
         return self.user is not None and self.is_name(scope.user or "user")
 
     def is_speaker(self, name: str, scope: Scope) -> bool:
-        """Test for a name of the user; a scope's user has the roles of a chat's user, too."""
+        """Test for the user's name or, of a scope's user, role in chats."""
         return self.user is not None and (self.is_name(name) or (normal(name) in ROLES and self.is_user_of(scope)))
 
 
