@@ -146,7 +146,7 @@ class Selector:
         return self.user is not None and self.is_name(scope.user or "user")
 
     def is_speaker(self, name: str, scope: Scope) -> bool:
-        """Test for the user's name or, of a scope's user, role in chats."""
+        """Test for the user's name; a scope's user has chat roles too."""
         return self.user is not None and (self.is_name(name) or (normal(name) in ROLES and self.is_user_of(scope)))
 
 
