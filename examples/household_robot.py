@@ -6,7 +6,7 @@ kept in a folder, and opened again as after a restart.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 
 from embodied_mem.memory import LifelongMemory, Outcome, Scope
@@ -63,4 +63,6 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", help="where the memory is kept; default: a new folder")
+    main(parser.parse_args().folder or tempfile.mkdtemp())
