@@ -1077,7 +1077,7 @@ class LifelongMemory:
         *,
         trust: Trust = "user",
     ) -> WriteReceipt:
-        """Give a note another text or other labels; what the profile had from the old text has an end.
+        """Give a note another text or labels; what the old told ends.
 
         Args:
             id: of the note.
@@ -1102,7 +1102,7 @@ class LifelongMemory:
             if text is None and labels is None:
                 raise InvalidInputError(f"update: expected another text or other labels of {id}, got neither")
             where = {"episode": self.episode, "step": self.step, "time": self.time + 1}
-            events = {"notes": self.notes.edited(int(number), where["time"], text, labels)}
+            events: dict[str, Any] = {"notes": self.notes.edited(int(number), where["time"], text, labels)}
             if text is not None and self.profile is not None and own == "user":
                 said: dict[str, Any] = {"op": "tell", **where, "changes": []}
                 if self._is_user(self.notes.notes[int(number)].speaker):
@@ -1113,6 +1113,12 @@ class LifelongMemory:
                 said["changes"] = self.profile.untold(left) + said["changes"]
                 said["note"] = int(number)
                 events |= {"profile": said} if said["changes"] else {}
+            if text is not None and self.spatial is not None:
+                note = self.notes.notes[int(number)]
+                origin = {"speaker": note.speaker, "when": note.data["when"], "trust": own}
+                at = {name: events["notes"][name] for name in WHEN}
+                change = self.spatial.propose_retelling(text, note.text, int(number), **origin, **at)
+                events |= {"spatial": change} if change is not None else {}
             self._record({"op": "edit", "time": where["time"], "events": events})
             return self._receipt(events)
 

@@ -473,6 +473,34 @@ class SpatialMemory(RecordMemory):
         origin = {"note": NO_NOTE, "speaker": speaker, "when": when, "trust": trust}
         return {"op": "tell", **where, **origin, "facts": facts, "gone": left}
 
+    def propose_retelling(self, text: str, old: str, note: int, **more: Any) -> dict[str, Any] | None:
+        """Return the event where a note tells another text; None for none.
+
+        Args:
+            text, old: what it says now, and before.
+            note: its number.
+            more: as for `propose_telling`.
+        """
+        before, event = self.propose_telling(old, **more), self.propose_telling(text, **more)
+        if before is None:
+            return None if event is None else event | {"note": note}
+        event = event or before | {"facts": [], "gone": []}
+        again = {spelling(fact[0]) for fact in event["facts"]}
+        names = [name for name, *_ in before["facts"] if spelling(name) not in again]
+        nodes = [node for name in names for node in self._one_thing(name) if self._is_told_by(node, note)]
+        nodes = list(dict.fromkeys([*event["gone"], *nodes]))
+        return event | {"note": note, "gone": nodes} if event["facts"] or nodes else None
+
+    def _is_told_by(self, node: str, note: int) -> bool:
+        """Return whether a note told last where a thing is."""
+        number = self._index.find(node)
+        fact = None if number is None else self._index.last_place(number)
+        if fact is None:
+            return False
+        with self.graph.snapshot() as now:
+            telling = self._tellings.get(self._index.known(fact, now).seen.episode)
+        return telling is not None and telling.note == note
+
     def _on_map(self, telling: ToldPlace) -> tuple[str, str, str, float | None, str]:
         """Return thing, relation, receptacle, confidence and room, as the map calls them."""
         things = [split(node)[1] for node in self._one_thing(telling.thing)]

@@ -68,3 +68,28 @@ def test_an_update_to_nothing_new_is_refused():
     with pytest.raises(InvalidInputError, match="neither"):
         memory.update(note)
     assert len(memory.history(note)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "now"), [("The cup is in the box.", "cup is in box"), ("I never had one.", "cup was last on shelf")]
+)
+def test_an_update_moves_what_it_told_the_place_of(text, now, tmp_path):
+    with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as memory:
+        note = memory.tell("The cup is on the shelf.").notes[0].id
+        memory.tell("The pan is on the shelf.")
+        memory.update(note, text)
+        assert memory.retrieve("Where is the cup?").items[0].text.startswith(now)
+        assert memory.retrieve("Where is the cup?", as_of=2).items[0].text.startswith("cup is on shelf")
+        assert memory.retrieve("Where is the pan?").items[0].text.startswith("pan is on shelf")
+        fork, state = memory.fork(), memory.state()
+        memory.delete(note)
+        assert "cup" not in memory.export()
+        assert fork.state() == state
+
+
+def test_an_update_leaves_what_was_seen_or_told_since():
+    memory = LifelongMemory()
+    note = memory.tell("The cup is on the shelf.").notes[0].id
+    memory.tell("I moved the cup to the box.")
+    memory.update(note, "I like tea.")
+    assert memory.retrieve("Where is the cup?").items[0].text.startswith("cup is in box")

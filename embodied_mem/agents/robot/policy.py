@@ -200,9 +200,11 @@ class PolicyRobot:
                 return outcome._replace(message=str(error))
             for action in actions[: self._chunk_steps]:
                 if self._stop.is_set():
-                    return Outcome("unknown", "It was stopped.", self._body.pictures())
+                    break
                 self._body.apply(action)
             after = self._body.pictures()
+            if self._stop.is_set():  # before anything that takes long
+                return Outcome("unknown", "It was stopped.", after)
             status = self._judge.judge(words, before, after) if self._judge else "unknown"
             outcome = Outcome(status, "", after)
             if status == "success":

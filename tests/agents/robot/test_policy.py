@@ -156,6 +156,10 @@ def test_limits_errors_and_stops(serving):
     stopped = PolicyRobot(body, OpenPiPolicy(serving({"actions": array(CHUNK)}).address))
     assert stopped.execute("close", {"object": "oven"}).message == "It was stopped."
     assert len(body.applied) == 1
+    server = serving({"actions": array(CHUNK[:1])})  # by the last action of a chunk
+    stopped = PolicyRobot(Stopping(), OpenPiPolicy(server.address), judge=(judge := judging("failure")))
+    assert stopped.execute("close", {"object": "oven"}).message == "It was stopped."
+    assert (len(server.received), judge.writer.calls) == (1, 0)
 
 
 class Model:
