@@ -54,7 +54,8 @@ class SkyRLWorld(BaseTextEnv):
         super().__init__()
         extras = extras or {}
         row = extras.get("extra_info") or {}
-        if missing := {"world", "options", "seed"} - set(row):
+        fields = {"world", "options", "seed"}
+        if missing := fields - set(row) if isinstance(row, Mapping) else fields:
             raise InvalidInputError(f"extras: expected extra_info with world, options and seed; {sorted(missing)} lack")
         self.max_turns = checked_count("max_turns", extras["max_turns"], MAX_STEPS) if extras.get("max_turns") else 0
         self._seed = checked_seed(row["seed"])

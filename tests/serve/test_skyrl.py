@@ -115,6 +115,9 @@ def test_what_cannot_be_played_is_refused():
     for wrong in (-1, 1.5, "7"):
         with pytest.raises(InvalidInputError, match="max_turns"):
             skyrl_gym.make(skyrl.ENV_CLASS, extras={**row, "max_turns": wrong})
+    for wrong in ("alfworld", [row], 7):
+        with pytest.raises(InvalidInputError, match="extras: expected extra_info"):
+            skyrl_gym.make(skyrl.ENV_CLASS, extras={"extra_info": wrong})
     with pytest.raises(InvalidInputError, match="options: expected JSON, so tasks by name or file"):
         skyrl.rows("alfworld", 1, tasks=[object()])
 
