@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Observation(NamedTuple):
-    """What a world answers.
+    """A world's answer.
 
     Attributes:
         text: in words.
@@ -66,10 +66,10 @@ class Episode:
 
     @property
     def has_images(self) -> bool:
-        """Whether anything was seen besides texts."""
+        """True if anything was seen besides texts."""
         return bool(self.final_images) or any(step.images for step in self.steps)
 
     @property
     def answers(self) -> list[str]:
-        """What each action was answered."""
+        """The answer to each action."""
         return [*[step.observation for step in self.steps[1:]], self.final_observation]

@@ -40,7 +40,7 @@ class Clock:
             print(f"[{self.seconds:6.0f} s] {text}", flush=True)
 
     def begin(self, stage: str) -> None:
-        """Return the next stage begins."""
+        """Begin the next stage."""
         self._stages.begin(stage)
         self(f"{self._stages}: {stage}")
 

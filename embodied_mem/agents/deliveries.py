@@ -141,7 +141,7 @@ class FullTrajectories(StaticInjection):
 
 
 class MethodDelivery(NoMemory):
-    """What a memory method recalls: its lines, best first, that fit in as many of the executor's tokens as `static`
+    """The lines that a memory method recalls, best first, that fit in as many of the executor's tokens as `static`
     fills in the same episode.
 
     Args:
@@ -247,7 +247,7 @@ class TeacherGuidance(NoMemory):
         self._make = make_teacher
 
     def begin(self, views: Sequence[View]) -> None:
-        """Return a teacher per episode."""
+        """Begin with a teacher per episode."""
         for view in views:
             teacher = self._make()
             reads = view.pool is not None and getattr(teacher, "reads_pools", False)
@@ -323,7 +323,7 @@ class CompiledMemory:
             raise InvalidInputError(f"delivery {name!r}: expected all tokens of its hints, whose tokens nobody knows")
 
     def begin(self, views: Sequence[View]) -> None:
-        """Return the Brief State of an episode that starts: its goal, and the room as a fact."""
+        """Start each Brief State: the episode's goal, and the room as a fact."""
         for view in views:
             view.state = start_state(view.goal, view.room)
 

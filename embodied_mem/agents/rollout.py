@@ -280,7 +280,7 @@ class Row:
 
     @property
     def episode(self) -> Episode:
-        """What was seen and done so far."""
+        """The observations and actions so far."""
         return Episode(self.task_id, self.view.goal, tuple(self.steps), self.won, *self.seen)
 
 
@@ -379,7 +379,7 @@ class Trajectory:
 
     @property
     def won(self) -> bool:
-        """Whether the goal was reached."""
+        """True if the goal was reached."""
         return self.episode.won
 
 

@@ -1,4 +1,4 @@
-"""What a lifelong memory holds when each of some tasks begins, so that tasks can be played in any order.
+"""Pools of a lifelong memory at the start of each task, so that tasks can be played in any order.
 
     pools = TaskPools({"home_3_day_0017": Start(pool, experiences)})
     pools.under(("pool", "committed", "empty"), seed=0)       # a `Bank` of training: one of the three an episode

@@ -1,4 +1,4 @@
-"""What a compiler says of a running task: guidance, where it comes from, and what was withheld.
+"""A compiler's guidance for a running task, its sources, and what was withheld.
 
 guide = compiler.guide(memory, observation)
 print(guide)                     # do, because, from, withheld

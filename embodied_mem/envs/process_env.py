@@ -93,7 +93,7 @@ class Episode:
 
     @property
     def over(self) -> bool:
-        """Whether nothing can be played any more."""
+        """True if nothing can be played any more."""
         return self.ended or self.cut or self.crashed
 
     def begin_step(self) -> None:

@@ -340,7 +340,7 @@ def check_schema(schema: object, where: str = "schema") -> None:
 
 
 def problems(value: object, schema: Json | bool, where: str = "the answer") -> Iterator[str]:
-    """Return one sentence for each way in which a value does not fit a schema."""
+    """Yield one sentence for each way in which a value does not fit a schema."""
     if isinstance(schema, bool):
         if not schema:
             yield f"{where} is not allowed"

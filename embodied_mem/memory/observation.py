@@ -96,12 +96,12 @@ class Observation:
 
     @property
     def quoted(self) -> bool:
-        """Whether no reader may read it."""
+        """True if no reader may read it."""
         return self.trust in QUOTED
 
     @property
     def text(self) -> str:
-        """What was said, else the summary, then the facts as sentences: what the running episode keeps."""
+        """The words said, else the summary, then the facts as sentences: what the running episode keeps."""
         text = self.said or self.perception.summary
         if not self.facts:
             return text
@@ -178,7 +178,7 @@ class Observation:
 
     @property
     def lines(self) -> list[str]:
-        """What was seen but is no fact: unsure ones, and the summary where nothing else is kept."""
+        """Things seen that are no facts: unsure ones, and the summary where nothing else is kept."""
         view = self.perception
         doubts = [refusal(*fact, "unsure")[0] for fact in view.doubts]
         return doubts if self.said or view.facts or not view.summary else [view.summary, *doubts]

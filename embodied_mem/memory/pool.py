@@ -43,7 +43,7 @@ class LeftOut(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What a compiler reads of a memory.
+    """The part of a memory that a compiler reads.
 
     Attributes:
         k: at most so many records.
@@ -91,7 +91,7 @@ class Pool:
 
 
 class Recalls(Protocol):
-    """What a pool is made of: a `LifelongMemory`."""
+    """The source of a pool: a `LifelongMemory`."""
 
     goal: str
     episode: int

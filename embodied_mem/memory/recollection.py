@@ -78,12 +78,12 @@ class Recollection:
 
     @functools.cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What was found and is not given, best first."""
+        """Records found but not given, best first."""
         return tuple([LeftOut(*self._left[i : i + 3]) for i in range(0, len(self._left), 3)])
 
     @property
     def quotes(self) -> bool:
-        """Whether something is given whose source is trusted little: `render` has it as a quotation."""
+        """True if a given record's source is trusted little: `render` has it as a quotation."""
         return any(item.trust in QUOTED for item in self.items)
 
     def render(self) -> str:
@@ -217,7 +217,7 @@ class WriteReceipt:
 
     @property
     def structured(self) -> tuple[Record, ...]:
-        """What rules or a model made of the text; none: it is a plain note."""
+        """Structure that rules or a model made of the text; none: it is a plain note."""
         return tuple(record for record in self.stored + self.merged if record.module != "notes")
 
     def joined(self, later: WriteReceipt) -> WriteReceipt:

@@ -104,7 +104,7 @@ class Record(NamedTuple):
 
     @property
     def is_quoted(self) -> bool:
-        """Whether its text is written as a quotation, and is not one by itself."""
+        """True if its text is written as a quotation, and is not one by itself."""
         return self.trust in QUOTED and self.kind != "step"
 
     def fits(self, wanted: Mapping[str, Any]) -> bool:

@@ -241,7 +241,7 @@ LEFT = ", not there now"
 
 
 class Telling(NamedTuple):
-    """Who told where something is, in which note, and when; `when` in the caller's words."""
+    """A told place: its speaker, note and time; `when` in the caller's words."""
 
     note: int
     speaker: str

@@ -112,7 +112,7 @@ Statement: TypeAlias = Any
 
 
 class _Word(NamedTuple):
-    """What a statement takes from a word, wherever it stands.
+    """Features of a word, wherever it stands.
 
     Attributes:
         kind: position in `_KINDS`, `_OF_CLOCK`, `_OF_KIN` or -1.

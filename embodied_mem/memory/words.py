@@ -292,7 +292,7 @@ def _dates(words: Sequence[str]) -> Iterator[tuple[int, int, int]]:
 
 
 def _around(words: Sequence[str], first: int, last: int, month: int, unsure: bool) -> Iterator[tuple[int, int, int]]:
-    """Return the dates of a month that stands from `first` to `last`: two if there is a day on both sides."""
+    """Yield the dates of a month that stands from `first` to `last`: two if there is a day on both sides."""
     left, right = _near(words, first, -1), _near(words, last, 1)
     before, after = _day(left[0]), _day(words[last + 1]) if last + 1 < len(words) else 0
     if left[0] in _ORDINAL and left[1] in ("twenty", "thirty"):

@@ -150,12 +150,12 @@ class _Stack:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one layer."""
+        """The shape of one layer."""
         return tuple(self.like.shape[1:] if self.is_layered else self.like.shape)
 
     @property
     def axis(self) -> int:
-        """Of one layer, along which pieces follow one another: the first as stored."""
+        """The axis of one layer, along which pieces follow one another: the first as stored."""
         return _NUM_INPUT_AXES.get(self.name, 0)
 
     def pieces(self, size: int) -> list[tuple[int, int]]:

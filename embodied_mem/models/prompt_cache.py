@@ -68,7 +68,7 @@ def sampling_network(decoder: Decoder) -> Network:
 
 
 class _Kept(NamedTuple):
-    """What prompts go on from: arguments of `kv_cache.take`, and int32[B, K], the tokens before what is
+    """State from which prompts continue: arguments of `kv_cache.take`, and int32[B, K], the tokens before what is
     read, -1 where there are fewer."""
 
     cache: KVCache

@@ -74,7 +74,7 @@ class SoftMemConfig:
 
     @property
     def stochastic(self) -> bool:
-        """Whether soft tokens are sampled, i.e. carry a density."""
+        """True if soft tokens are sampled, i.e. carry a density."""
         return self.projection == "gaussian" and self.num_tokens > 0
 
 

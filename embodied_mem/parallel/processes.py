@@ -37,7 +37,7 @@ def wait_for_all(name: str) -> None:
 
 @contextlib.contextmanager
 def first_alone(name: str) -> Iterator[None]:
-    """Return what it encloses is done by the first process, and after that by the others."""
+    """Run the enclosed block in the first process, and after that in the others."""
     if not is_first():
         wait_for_all(name)
     yield

@@ -56,7 +56,7 @@ class Shardings:
 
 
 class Placement(NamedTuple):
-    """How one array is split: whose axes it has, these, mesh axis or None for each, why some are not as in `RULES`."""
+    """The split of one array: whose axes it has, these, mesh axis or None for each, why some are not as in `RULES`."""
 
     parameter: str
     axes: tuple[str | None, ...]

@@ -84,7 +84,7 @@ class Documents:
 
     @restoring
     def restore(self, state: bytes) -> None:
-        """Return what `state` gave."""
+        """Take what `state` returned."""
         found: dict[Namespace, dict[str, Document]] = {}
         for labels, key, *fields in json.loads(state):
             found.setdefault(tuple(labels), {})[key] = Document(*fields)

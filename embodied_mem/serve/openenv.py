@@ -45,7 +45,7 @@ class CommandAction(Action):
 
 
 class WorldObservation(Observation):
-    """What a command was answered: with `reward` and `done`, which OpenEnv's class has.
+    """The answer to a command, with `reward` and `done`, which OpenEnv's class has.
 
     Attributes:
         text: the observation.
@@ -184,7 +184,7 @@ class WorldClient(EnvClient):
 
 
 class ToolEnvironment:
-    """What TRL's `environment_factory` makes: `act` is the policy's tool, the reward is the game's.
+    """The environment for TRL's `environment_factory`: `act` is the policy's tool, the reward is the game's.
 
     Args:
         env: a `WorldEnvironment`, or a `WorldClient(...).sync()`.

@@ -40,7 +40,7 @@ class WorldConfig(vf.TasksetConfig):
 
 
 class WorldData(vf.TaskData):
-    """What makes the episode again: the world, its options and the seed of its reset."""
+    """Data that make the episode again: the world, its options and the seed of its reset."""
 
     world: str
     options: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What the commands that serve a world take."""
+"""Options of the commands that serve a world."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ FILES = ("config.json", "tokenizer.json", "weights.safetensors")
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
-    """What `load_bundle` gives; `config.mesh` is the mesh that the models are on."""
+    """The result of `load_bundle`; `config.mesh` is the mesh that the models are on."""
 
     config: Config
     tokenizer: Tokenizer

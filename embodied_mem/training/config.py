@@ -162,7 +162,7 @@ class WorldConfig(ConfigPart, part="world"):
 
 @dataclasses.dataclass(frozen=True)
 class MemoryConfig(ConfigPart, part="memory"):
-    """What is retrieved, once per episode and for every delivery alike.
+    """The retrieval, once per episode and for every delivery alike.
 
     Attributes:
         top_k: experiences retrieved from the bank (the pool M of eq. 1).
@@ -200,13 +200,13 @@ class MemoryConfig(ConfigPart, part="memory"):
 
     @property
     def reading(self) -> Reading:
-        """What is read of a lifelong memory."""
+        """The `Reading` of a lifelong memory."""
         own = self.top_k, self.budget_tokens or None, self.form, self.kinds
         return Reading(*own, self.numbered, self.newest_first, self.with_ages, self.focused)
 
     @property
     def shown(self) -> Shown:
-        """What the executor's prompt shows of an episode."""
+        """The parts of an episode that the executor's prompt shows."""
         return Shown(self.full_turns, self.marks)
 
 

@@ -1,4 +1,4 @@
-"""What the stages of a run cost beside one another, for the time left of all of them.
+"""Relative costs of a run's stages, for the time left of all of them.
 
     with Stages(costs(config)) as stages: ...
 

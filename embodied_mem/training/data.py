@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
     @property
     def num_tokens(self) -> int:
-        """Of all of it."""
+        """Tokens of the whole batch."""
         return len(self.prompt) + len(self.completion) + len(self.suffix)
 
 
@@ -163,7 +163,7 @@ def _epoch(
 
 
 class ExecutorBatch(NamedTuple, Generic[A]):
-    """What one step of the executor's training reads.
+    """A batch of the executor's training.
 
     Attributes:
         rows: B rows of prompt and command.
@@ -179,7 +179,7 @@ class ExecutorBatch(NamedTuple, Generic[A]):
 
 
 class CompilerBatch(NamedTuple, Generic[A]):
-    """What one step of the compiler's training reads.
+    """A batch of the compiler's training.
 
     Attributes:
         compiler: B rows of prompt, output and soft positions.

@@ -56,7 +56,7 @@ def step_key(config: Config, stage: int, step: int) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What the stages of a run share.
+    """State that the stages of a run share.
 
     Attributes:
         config: of the run.
@@ -82,7 +82,7 @@ Metrics = dict[str, Any]
 
 
 def no_batches(first: int) -> Iterator[Any]:
-    """Return none: the loop's steps read none."""
+    """Yield none: the loop's steps read none."""
     return iter(())
 
 

@@ -1,4 +1,4 @@
-"""What a part of training is worth, by compilers trained beside a finished run's: GRPO and its controls, and ablations.
+"""The worth of a part of training, by compilers trained beside a finished run's: GRPO and its controls, and ablations.
 
     python experiments/analyses/arms.py --run runs/habits-... --arms grpo shuffled sft --seeds 0 1 2 \\
         --grpo.steps 40 --out experiments/results/grpo_habits.json

@@ -1,4 +1,4 @@
-"""What noise in a detector's triples does to a memory of places: duplicates, stale facts, wrong ends, time.
+"""Effects of a detector's noisy triples on a memory of places: duplicates, stale facts, wrong ends, time.
 
     python experiments/analyses/noisy_triples.py                   # all; some minutes
     python experiments/analyses/noisy_triples.py --seeds 1 --out runs/noisy.json
@@ -78,7 +78,7 @@ class Home:
 
 
 class Noise:
-    """What becomes of triples on the way; names the thing behind each for the appearance."""
+    """Changes of triples on the way; names the thing behind each for the appearance."""
 
     def __init__(self, kind: str, rate: float, rng: random.Random):
         self._kind, self._rate, self._rng = kind, rate, rng

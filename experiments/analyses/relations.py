@@ -1,4 +1,4 @@
-"""How well instructions are read that describe EB-Habitat's places by other places, in words of somebody else.
+"""Accuracy of reading instructions that describe EB-Habitat's places by others, in words of somebody else.
 
     python experiments/analyses/relations.py --result experiments/results/eb_habitat_relations.json
 

@@ -1,4 +1,4 @@
-"""What soft tokens carry: a linear probe reads the place of the goal's object from those of the first step.
+"""The content of soft tokens: a linear probe reads the place of the goal's object from those of the first step.
 
     python experiments/analyses/soft_probe.py --weights experiments/weights/habits \\
         --result experiments/results/soft_probe.json               # needs the extra `pictures`

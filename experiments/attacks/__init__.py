@@ -49,7 +49,7 @@ ATTACKS = {
 
 
 class Counts(NamedTuple):
-    """What a case did: tries, and of them those whose fault is known to have landed."""
+    """Counts of a case: tries, and of them those whose fault is known to have landed."""
 
     tries: int
     landed: int
@@ -57,7 +57,7 @@ class Counts(NamedTuple):
 
 @dataclasses.dataclass
 class Outcome:
-    """What cases of an attack did.
+    """Results of the cases of an attack.
 
     Attributes:
         faults: each {"case", "seen", "folder"}; the folder holds the input that failed.

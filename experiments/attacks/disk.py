@@ -30,7 +30,7 @@ TMPFS_BYTES = 128 << 10
 
 @contextlib.contextmanager
 def _limit(size: int) -> Iterator[None]:
-    """Return no file of this process may grow beyond `size`: write() is short at it, then fails with EFBIG."""
+    """Let no file of this process grow beyond `size`: write() is short at it, then fails with EFBIG."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -42,7 +42,7 @@ def _limit(size: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _filled(folder: pathlib.Path, leave: int) -> Iterator[None]:
-    """Return the tmpfs at `folder` has room for `leave` bytes more."""
+    """Fill the tmpfs at `folder` up to `leave` bytes."""
     ballast = folder / "ballast"
     with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:

@@ -364,7 +364,7 @@ def gguf_file() -> bytes:
 
 
 def read_gguf(path: pathlib.Path) -> None:
-    """Return all of a GGUF file: tensors, configuration and tokenizer."""
+    """Read all of a GGUF file: tensors, configuration and tokenizer."""
     from embodied_mem.language.pretrained import PretrainedTokenizer
     from embodied_mem.models.formats.gguf import GGUFFile, config_from_gguf
 

@@ -67,7 +67,7 @@ def fork(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def _end() -> None:
-    """Return what an interpreter does at its end, which finds what is still held."""
+    """End as an interpreter does; that finds what is still held."""
     import atexit
 
     atexit._run_exitfuncs()

@@ -37,7 +37,7 @@ _LIFETIME_S = 60
 
 
 class Page:
-    """What a writer tells, which outlives it. A number is there whole: a kill finds the old one or the new one."""
+    """A writer's progress, which outlives it. A number is there whole: a kill finds the old one or the new one."""
 
     def __init__(self) -> None:
         self._numbers = (ctypes.c_uint64 * 512).from_buffer(mmap.mmap(-1, 4096))

@@ -36,7 +36,7 @@ WEAVER = "memgen.safetensors"
 
 
 class Woven(NamedTuple):
-    """What one row gets.
+    """The soft tokens of one row.
 
     Attributes:
         soft: float32[8, D]; None where the trigger says SKIP.

@@ -9,7 +9,7 @@ from embodied_mem.training.config import ConfigPart, bounded
 
 @dataclasses.dataclass(frozen=True)
 class MemGenConfig(ConfigPart, part="memgen"):
-    """How MemGen's weaver and trigger are trained; a trigger that is not trained says INVOKE everywhere.
+    """Training of MemGen's weaver and trigger; a trigger that is not trained says INVOKE everywhere.
 
     Attributes:
         steps: of the weaver.

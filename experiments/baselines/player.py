@@ -1,4 +1,4 @@
-"""What plays where an agent by rules has no plan of its own, and what an episode told about where things are.
+"""A player for agents by rules without a plan, and places that an episode told.
 
     player = ObservingExpert()                       # ALFWorld's; any `Player`
     player.reset(goal, first_observation, ["fridge 1", "shelf 2"])     # places to look at first

@@ -34,7 +34,7 @@ Edge = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What a round removes and adds (the new nodes are `fresh` and `fresh` + 1), and one more node to look around."""
+    """A round's changes (new nodes are `fresh` and `fresh` + 1), and one more node to look around."""
 
     fresh: int
     remove: list[Edge]

@@ -1,4 +1,4 @@
-"""How fast `load_hf` is beside a plain read of the same files from the page cache.
+"""Speed of `load_hf` beside a plain read of the same files from the page cache.
 
 `python experiments/bench.py --suite loading` writes a folder of random bfloat16 weights in the shape of `--model`
 (files of 1 GB), which is in the page cache then, and removes it at the end. Each measurement is a process of its own,

@@ -62,7 +62,7 @@ def memento_action(rng: random.Random, envs: NativeVectorEnv, info: Mapping[str,
 
 @dataclasses.dataclass(frozen=True)
 class Drive:
-    """How a world is driven at random: an action, and options under which play does not end early."""
+    """A random drive of a world: an action, and options under which play does not end early."""
 
     action: Callable[[random.Random, NativeVectorEnv, Mapping[str, Any], int], str] = admissible_action
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What configurations of tiny models share: 0.4 million parameters from scratch, the paper's stages.
+"""Settings that tiny models share: 0.4 million parameters from scratch, the paper's stages.
 
 Differs from the paper where size demands it. Learning rates are those of models of this size that start from scratch,
 and so is Muon. There is no label smoothing: it would spread mass over 1,024 tokens, which puts a wrong token into every

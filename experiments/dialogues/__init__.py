@@ -1,4 +1,4 @@
-"""What a memory finds of dialogues: LoCoMo's and BEAM's long ones, and a generated week of a robot in a home.
+"""Evaluations of memory on dialogues: LoCoMo's and BEAM's long ones, and a generated week of a robot in a home.
 
 Only benchmarks: nothing is played.
 """

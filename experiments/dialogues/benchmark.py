@@ -48,7 +48,7 @@ _Key = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class DialoguesConfig:
-    """What is scored."""
+    """Options of scoring."""
 
     data: str = option("", "file or folder with the dialogues, packed or not; below $EMBODIED_MEM_DATA if not given")
     contenders: tuple[str, ...] = option(tuple(CONTENDERS), "who is told and asked", choices=CONTENDERS)

@@ -1,4 +1,4 @@
-"""What is compared on dialogues: each is told one turn by turn and names turns for a question, best first.
+"""Contenders on dialogues: each is told one turn by turn and names turns for a question, best first.
 
 contender = Ours()
 contender.tell(turn)

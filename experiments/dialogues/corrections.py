@@ -76,7 +76,7 @@ class Natural(NamedTuple):
 
     @property
     def is_correction(self) -> bool:
-        """Whether the right statement replaces the wrong one."""
+        """True if the right statement replaces the wrong one."""
         return not self.form.startswith("c:")
 
     def among(self, others: Sequence[Natural], rng: random.Random, most: int = 4, is_near: bool = False) -> Natural:

@@ -30,7 +30,7 @@ _SESSION = re.compile(r"session_(\d+)\Z")
 
 
 class Turn(NamedTuple):
-    """What one of the two says.
+    """One speaker's turn.
 
     Attributes:
         id: "D1:3", the third turn of the first session; BEAM counts turns from "0".

@@ -38,7 +38,7 @@ DEPTH = 3
 
 @dataclasses.dataclass(frozen=True)
 class WeekConfig:
-    """What is scored."""
+    """Options of scoring."""
 
     part: str = option("report", "which weeks", choices=tuple(SEEDS))
     misses: bool = option(False, "print what was answers first where it is wrong; of `dev` only")

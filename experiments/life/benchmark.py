@@ -79,7 +79,7 @@ STALE = dataclasses.replace(MIX, silent_change=0.5)
 
 @dataclasses.dataclass(frozen=True)
 class LifeConfig:
-    """What is played; each field says so itself."""
+    """Options of play; each field says so itself."""
 
     part: str = option("report", "which homes held out; rules were chosen on dev", choices=tuple(PARTS))
     homes: int = option(6, "homes held out, a life each")

@@ -68,7 +68,7 @@ MODULES = ("spatial", "temporal", "episodic", "semantic", "profile", "notes")
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """What a player has and what happens to it.
+    """A player's memory and the harm done to it.
 
     Attributes:
         name: of its row.

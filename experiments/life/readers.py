@@ -34,7 +34,7 @@ _TYPE_OF_CHANGE = {change: task_type for task_type, change in CHANGES.items()}
 
 @dataclasses.dataclass(frozen=True)
 class Knowledge:
-    """What is known about a task.
+    """Knowledge about a task.
 
     Attributes:
         task: what is to be done; None if nothing tells.

@@ -56,7 +56,7 @@ class Topic(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What is said, in order; the last statement is judged.
+    """Statements in order; the last one is judged.
 
     Attributes:
         turns: (speaker, text); the speaker of the last one is "".

@@ -1,1 +1,1 @@
-"""What a configuration needs of devices and how long it takes, by formulas and by the compiler, without weights."""
+"""A configuration's needs of devices and time, by formulas and by the compiler, without weights."""

@@ -1,4 +1,4 @@
-"""How long a run takes on hardware that is not there, by formula: bandwidths, peaks and shapes, no measurement.
+"""The time of a run on absent hardware, by formula: bandwidths, peaks and shapes, no measurement.
 
     row = forecast(config, models, CHIPS["H20"], {"compiler": 3088, "executor": 2640})
     row.tokens_per_s["compiler"], row.update_s, row.run_h
@@ -35,7 +35,7 @@ from .plan import PlannedModel, cache_bytes, weight_bytes
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """What a vendor's sheet says of one device.
+    """A vendor's sheet of one device.
 
     Attributes:
         name: as in `throughput.PEAK_FLOPS`.

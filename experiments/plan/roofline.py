@@ -1,4 +1,4 @@
-"""What a compiled program computes, moves and sends, counted in its optimised text: the lines of a roofline.
+"""The work, bytes and messages of a compiled program, counted in its optimised text: the lines of a roofline.
 
     for row in roofline(compiled.as_text()):
         print(row.kind, row.flops, row.bytes, row.count)

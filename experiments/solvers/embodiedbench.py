@@ -139,7 +139,7 @@ NOTE = (
 
 @dataclasses.dataclass(frozen=True)
 class PlannerConfig(ControlOptions, SeatOptions):
-    """What is played; each field says so itself. Agents of other papers play with `repeat` alone."""
+    """Options of play; each field says so itself. Agents of other papers play with `repeat` alone."""
 
     world: str
     agents: tuple[str, ...] = option(
@@ -185,7 +185,7 @@ class PlannerConfig(ControlOptions, SeatOptions):
 
 @dataclasses.dataclass(frozen=True)
 class PlannerBenchmark:
-    """How agents are scored on a world; a `Benchmark`.
+    """Scores of agents on a world; a `Benchmark`.
 
     Attributes:
         world: id of the environment.

@@ -55,7 +55,7 @@ class Move:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Errands:
-    """What a sentence asks for: moves in order, or one visit.
+    """The request of a sentence: moves in order, or one visit.
 
     Attributes:
         moves: what is to be brought; empty if there is a visit.

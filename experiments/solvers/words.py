@@ -427,7 +427,7 @@ def resolved(text: str, thing: str, place: str, *, names_thing: bool, names_plac
 
 
 class Named(Protocol):
-    """What a text names, by a world's lexicons; things and places in the order of the text."""
+    """Names in a text, by a world's lexicons; things and places in the order of the text."""
 
     words: list[str]
     places: Sequence[Mention]

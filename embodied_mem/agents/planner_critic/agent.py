@@ -179,7 +179,7 @@ class PlannerCriticAgent(Agent):
 
     @property
     def believed(self) -> tuple[str, str]:
-        """What it holds and where it is, as it believed when it decided on the last command; for reports."""
+        """The belief of what it holds and where it is when it decided on the last command; for reports."""
         return self._working.before
 
     # One task.

@@ -170,7 +170,7 @@ class ToldPlace(NamedTuple):
 
 
 class Telling(NamedTuple):
-    """What a text tells of places.
+    """Places that a text tells.
 
     Attributes:
         places: where things are now.

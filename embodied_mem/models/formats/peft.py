@@ -43,7 +43,7 @@ _PLAIN = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True,
 def _adapters(
     decoder: Decoder, lora: LoraConfig, in_tower: bool
 ) -> Iterator[tuple[nnx.Module, str, tuple[int, ...], list[str]]]:
-    """Return (what holds it, name, shape in a layer, published name in each layer) of every array of adapters."""
+    """Yield (what holds it, name, shape in a layer, published name in each layer) of every array of adapters."""
     config = decoder.config
     prefix = "model.language_model." if config.mrope_sections else "model."
 

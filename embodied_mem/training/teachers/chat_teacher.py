@@ -57,7 +57,7 @@ class TeacherError(EmbodiedMemError, RuntimeError):
 
 @dataclasses.dataclass
 class TeacherStatistics:
-    """How well the answers of a model could be read, over all episodes that share this object.
+    """Counts of a model's readable and unreadable answers, over all episodes that share this object.
 
     Attributes:
         answers: answers received.

@@ -109,7 +109,7 @@ class SampleSource(Protocol):
 
 @dataclasses.dataclass
 class TeacherData:
-    """What the teacher's play gave.
+    """The results of the teacher's play.
 
     Attributes:
         samples: of all steps, in order of tasks and steps.

@@ -29,7 +29,7 @@ FOLDS = 4
 
 
 class RecalledTexts:
-    """What memory methods of other papers recall, as an input format of executors in training.
+    """Texts that memory methods of other papers recall, as an input format of executors in training.
 
     An executor that never saw a method's text loses by the format where it is scored with it. Half of the episodes keep
     the experiences, the others have the text of a method each, drawn by seed, pass and task, in as many tokens as
@@ -71,7 +71,7 @@ class RecalledTexts:
 
 @dataclasses.dataclass(frozen=True)
 class Games:
-    """What a run plays in training.
+    """The games of a run's training.
 
     Attributes:
         config: of the run.

@@ -119,7 +119,7 @@ IN_WORDS = ("none", "static", "compiled_text", CHAT, "guidance_only", "teacher")
 
 @dataclasses.dataclass(frozen=True)
 class AlfworldConfig(ControlOptions, SeatOptions):
-    """What is played; each field says so itself."""
+    """Options of play; each field says so itself."""
 
     agents: tuple[str, ...] = option(
         (), "planner-critic agents, and those of other papers; default: deliveries",

@@ -164,7 +164,7 @@ def config_field(config: dict[str, Any], *names: str) -> Any:
 
 
 class Shuffles(Protocol):
-    """What `random` and `random.Random` have."""
+    """The interface of `random` and `random.Random`."""
 
     def shuffle(self, x: list[str], /) -> None: ...
 

@@ -187,7 +187,7 @@ class LifeMix:
 
 
 class Saying(NamedTuple):
-    """What happens between two tasks.
+    """An event between two tasks.
 
     Attributes:
         text: said by the user; empty for a request to forget.
@@ -201,7 +201,7 @@ class Saying(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What is so on a day; for oracles and judges.
+    """The facts of a day, for oracles and judges.
 
     Attributes:
         task: what wins.

@@ -34,7 +34,7 @@ LEAST_OBJECTS = 2
 
 
 class Procedure(NamedTuple):
-    """What a home calls something that is done with a thing.
+    """A home's name for something that is done with a thing.
 
     Attributes:
         name: of `NAMES`.
@@ -48,7 +48,7 @@ class Procedure(NamedTuple):
 
     @property
     def meaning(self) -> tuple[str, str]:
-        """What is done, without the name."""
+        """The action, without the name."""
         return self.task_type, self.target
 
 

@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """What an episode says: `instruction` to acquire a `fact`, and a `request` to use it; no other episode of the house
+    """Texts of an episode: `instruction` to acquire a `fact`, and a `request` to use it; no other episode of the house
     may use the words in `keys`."""
 
     instruction: str

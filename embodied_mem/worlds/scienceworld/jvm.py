@@ -136,7 +136,7 @@ class Simulator:
 
     @property
     def closed(self) -> bool:
-        """Whether the process was ended."""
+        """True if the process was ended."""
         return not self._stop.alive
 
     def _ask(self, function: str, *arguments: Any) -> Any:

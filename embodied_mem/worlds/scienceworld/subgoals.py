@@ -23,7 +23,7 @@ from embodied_mem.errors import GameFileError
 
 @dataclasses.dataclass(frozen=True)
 class Subgoals:
-    """What one line says of one variation of one task."""
+    """One line's subgoals of one variation of a task."""
 
     game: str
     variation: int

@@ -213,7 +213,7 @@ class EbAlfredRules:
 
 
 def _from_graph(scene: EbAlfredBeliefs, memory: LifelongMemory, working: AlfredWorking) -> None:
-    """Return what spatial memory adds: where things are since the task began, their states, and what the home holds."""
+    """Add what spatial memory knows: where things are since the task began, their states, and what the home holds."""
     if (spatial := memory.spatial) is None:
         return
     kinds = [*working.kinds, *(kind + "Sliced" for kind in (working.meant.objects if working.meant else ()))]

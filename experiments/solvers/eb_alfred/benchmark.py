@@ -1,4 +1,4 @@
-"""How EB-ALFRED is scored: three subsets of EmbodiedBench, memory from training tasks."""
+"""EB-ALFRED's benchmark: three subsets of EmbodiedBench, memory from training tasks."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _words(text: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Sentence:
-    """What the lexicons find in an instruction.
+    """The lexicons' finds in an instruction.
 
     Attributes:
         words, single: of it, as written and in the singular.
@@ -186,7 +186,7 @@ class _Sentence:
 
     @property
     def several(self) -> bool:
-        """Whether more than one thing is meant."""
+        """True if more than one thing is meant."""
         return self.is_plural(self.objects[0]) or self.has(*_TWO)
 
 

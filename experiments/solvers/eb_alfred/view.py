@@ -1,4 +1,4 @@
-"""What EB-ALFRED's answers say of the view, and the world with things hidden.
+"""The view in EB-ALFRED's answers, and the world with things hidden.
 
     read_view("In view: Fridge (open) with Egg, Cup; Mug.\nIn hand: Pan.").items[0].things         # ["Egg", "Cup"]
     envs = HiddenThings(embodied_mem.envs.make("eb_alfred", tasks="base", num_envs=1))

@@ -1,4 +1,4 @@
-"""How EB-Habitat is scored: three subsets of EmbodiedBench, memory from training tasks."""
+"""EB-Habitat's benchmark: three subsets of EmbodiedBench, memory from training tasks."""
 
 from __future__ import annotations
 

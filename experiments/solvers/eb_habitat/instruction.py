@@ -127,7 +127,7 @@ def understand(instruction: str, layout: Layout | None = None) -> Goal:
 
 
 class _Named:
-    """What a text names.
+    """Names in a text.
 
     Attributes:
         words: of the text.
@@ -240,7 +240,7 @@ def _spared(goal: Goal, bans: Sequence[_Named]) -> Goal:
 
 
 def _moves(told: _Named, kinds: list[Mention], places: list[Mention]) -> tuple[Move, ...]:
-    """Return each thing goes to the first target named after it; "an X and a Y on Z" shares Z."""
+    """Send each thing to the first target named after it; "an X and a Y on Z" shares Z."""
     words = told.words
 
     def is_source(place: Mention) -> bool:

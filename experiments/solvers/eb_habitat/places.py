@@ -89,7 +89,7 @@ Fact = tuple[str, str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What a first text tells.
+    """The layout in a first text.
 
     Attributes:
         facts: (place, relation, anchor), the places nearest to each anchor first.

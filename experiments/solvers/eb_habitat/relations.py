@@ -97,7 +97,7 @@ class _Box:
 
 
 class Geometry:
-    """What is clearly so in one scene."""
+    """Clear relations in one scene."""
 
     def __init__(self, entry: Mapping[str, Any]):
         boxes = entry["receptacle_boxes_from_objects"]

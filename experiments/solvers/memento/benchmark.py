@@ -90,7 +90,7 @@ JOINED_K = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class MementoConfig(ChatOptions):
-    """What is played, as the options say."""
+    """Options of play."""
 
     data: str = option("", "folder with scenes.json, variants.json, episodes/; default: $EMBODIED_MEM_DATA/memento")
     preset: str = option("", "paper: its settings, see above", choices=PRESETS)

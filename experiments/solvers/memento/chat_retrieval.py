@@ -26,7 +26,7 @@ def _object_of(name: str, schema: Json) -> Json:
 
 
 class ChatRetrieval:
-    """What a model says of instructions; `writer` counts its calls, `parallel` go side by side."""
+    """A model's answers about instructions; `writer` counts its calls, `parallel` go side by side."""
 
     def __init__(self, writer: ChatWriter, parallel: int = 1):
         self.writer, self._parallel = writer, parallel

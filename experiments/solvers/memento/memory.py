@@ -213,7 +213,7 @@ class _Placed(NamedTuple):
 
 @dataclasses.dataclass
 class _Steps:
-    """What the turns of a trace tell."""
+    """The content of a trace's turns."""
 
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
     starts: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
@@ -332,7 +332,7 @@ class Called:
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What the profile says about an instruction.
+    """The profile's knowledge about an instruction.
 
     Attributes:
         patterns: routines and arrangements, as remembered tasks without steps.

@@ -358,7 +358,7 @@ class Fact(NamedTuple):
 
 
 class Reach:
-    """What is within reach of where, by answers of this run and of remembered ones.
+    """Places within reach of one another, by answers of this run and of remembered ones.
 
     Attributes:
         stand: where the agent stands now.
@@ -462,7 +462,7 @@ class Reach:
 
 
 class Nearby:
-    """What was tried and found in one house: each stand votes for the first piece that was within its reach."""
+    """Trials and finds in one house: each stand votes for the first piece that was within its reach."""
 
     def __init__(self, view: HouseView):
         self._view = view
@@ -548,7 +548,7 @@ walks within a room that turn out to be needless."""
 
 
 class Verdict(enum.Enum):
-    """What a rule says of a move that gives no action."""
+    """A rule's verdict on a move that gives no action."""
 
     NEXT = "the next rule decides"
     DONE = "the move is done, or cannot be done"

@@ -50,7 +50,7 @@ Record = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """What an agent is given before a task.
+    """The gift of memories to an agent before a task.
 
     Attributes:
         memories: best first.
@@ -92,13 +92,13 @@ class Run:
 
     @property
     def held_out(self) -> bool:
-        """Whether the episode's house is none of those that agents are tuned on."""
+        """True if agents are not tuned on the episode's house."""
         return self.record["scene_id"] not in DEVELOPMENT_SCENES
 
 
 @dataclasses.dataclass(frozen=True)
 class Recall:
-    """How memories are found.
+    """A way to find memories.
 
     Attributes:
         strategy: a name of `trace_retrieval.STRATEGIES`.
@@ -186,7 +186,7 @@ class _Player(Agent):
 
     @property
     def memories(self) -> list[str]:
-        """What it is given, as text."""
+        """The given memories, as text."""
         return [f"episode {memory.episode_id}: {memory.render()}" for memory in self._gift.memories]
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:

@@ -190,7 +190,7 @@ class PlaceMention:
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """How it is called, whatever stands before it."""
+        """Its name, whatever stands before it."""
         return self.hint, self.piece, self.room
 
 
@@ -705,7 +705,7 @@ class Placement:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What one instruction says.
+    """The content of one instruction.
 
     Attributes:
         placements: what is to be done, in order.
@@ -886,7 +886,7 @@ class _Reader:
         return rooms[-1] if rooms else None
 
     def _add(self, asked: Placement, pronoun: bool) -> None:
-        """Return a new placement, or more about earlier ones where their things are meant."""
+        """Add a placement, or more about earlier ones where their things are meant."""
         rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
         merging = rooms and rooms[-1] == len(self.placements) - 1 and self.placements[-1].things == asked.things
         if rooms and not merging and self._within(self.placements[rooms[-1]], asked):
@@ -902,7 +902,7 @@ class _Reader:
             self.placements.append(dataclasses.replace(asked, source=None))
 
     def _say_more(self, before: Placement, asked: Placement) -> None:
-        """Return what the last things are to be next to ("place them next to each other")."""
+        """Add what the last things are to be next to ("place them next to each other")."""
         names = set(asked.things)
         reach = 1 if set(before.things) >= names else len(names)
         for i, one in enumerate(self.placements):
@@ -960,7 +960,7 @@ class _Reader:
         return dataclasses.replace(asked, place=place, source=asked.source or before.source)
 
     def _gather(self, asked: Placement) -> None:
-        """Return one placement of several things instead of several of one, where they go to the same place."""
+        """Join placements of one thing each where they go to the same place."""
         tail = [one for one in self.placements if set(one.things) <= set(asked.things)]
         if len(tail) > 1 and len({one.place and (one.place.piece, one.place.room) for one in tail}) == 1:
             kept = [one for one in self.placements if one not in tail]

@@ -67,7 +67,7 @@ def bare(name: str) -> str:
 
 
 class Evidence:
-    """What one episode has shown so far."""
+    """Evidence of one episode so far."""
 
     def __init__(self, goal: str, memories: Sequence[GoldPath]):
         """Read the description's conditions, and what memories of any tasks tell of life spans."""
@@ -95,7 +95,7 @@ class Evidence:
 
     @property
     def has_boxes(self) -> bool:
-        """Whether the description has a choice of boxes, for which something is measured."""
+        """True if the description has a choice of boxes, for which something is measured."""
         return bool(self._boxes)
 
     def see(self, command: str, answer: str) -> None:
@@ -150,7 +150,7 @@ class Evidence:
 
     @property
     def too_warm(self) -> bool:
-        """Whether a substance whose melting point is asked for is liquid above the limit, which tells nothing."""
+        """True if a substance whose melting point is asked for is liquid above the limit, which tells nothing."""
         return self._melting and not self._verdict() and bool(self._readings) and self._readings[-1][0]
 
     def _is_choice(self, command: str) -> bool:
@@ -681,7 +681,7 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _degrees(self, holder: str) -> Generator[str, str, float | None]:
-        """Return the temperature of what is held, in degrees Celsius; None where it cannot be measured."""
+        """Measure the temperature of what is held, in degrees Celsius; None where it cannot be measured."""
         if "pick up thermometer" in self._done:
             names = [f"substance in {holder}", self._focused]
             for name in sorted(names, key=lambda name: f"examine {name}" not in self._done):

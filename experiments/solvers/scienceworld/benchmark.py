@@ -78,7 +78,7 @@ PUBLISHED = (
 
 @dataclasses.dataclass(frozen=True)
 class ScienceWorldConfig:
-    """What is played, as the options say, and:
+    """Options of play, and:
 
     Attributes:
         slow_games: tasks whose gold paths take the simulator a minute each, one memory of which is enough.
@@ -189,7 +189,7 @@ def episodes_of(played: Played) -> list[EpisodeResult]:
 
 
 class GoldRow(NamedTuple):
-    """What is kept of a gold path."""
+    """The stored part of a gold path."""
 
     goal: str
     first: str

@@ -38,7 +38,7 @@ Phrase = tuple[str, ...]
 
 @dataclasses.dataclass(frozen=True)
 class GoldPath:
-    """How a variation of a task ("boil") was played: the description, the first text, the commands and their answers.
+    """A played variation of a task ("boil"): the description, the first text, the commands and their answers.
 
     `won` is whether it was done; a path that failed still tells of doors and mixtures.
     """

@@ -169,7 +169,7 @@ class PathBank:
 
 
 class Outcome(NamedTuple):
-    """What is kept of an episode: score from 0 to 100, share of the subgoals, whether the simulator called it failed,
+    """Result of an episode: score from 0 to 100, share of the subgoals, whether the simulator called it failed,
     plans and repairs of the critic, tokens and milliseconds of models."""
 
     won: int

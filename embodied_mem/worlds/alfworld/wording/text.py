@@ -137,7 +137,7 @@ class Percept:
 
     @property
     def nothing_happens(self) -> bool:
-        """Whether the command was refused."""
+        """True if the command was refused."""
         return self.kind == "nothing"
 
 
