@@ -6,6 +6,8 @@ than a shortest plan: one wrong look. The lives that are scored are of homes hel
 procedures that no training home has.
 """
 
+import dataclasses
+
 from embodied_mem.worlds.alfworld.life import LifeMix
 
 MIX = LifeMix(
@@ -27,6 +29,8 @@ MIX = LifeMix(
     num_forgets=4,
     spare_steps=2,
 )
+STALE = dataclasses.replace(MIX, silent_change=0.5)
+"""Half of the own places change after half the tasks, with nobody saying so."""
 SEED = 0
 NUM_TRAINING = 96
 """Scenes before this number are trained on."""

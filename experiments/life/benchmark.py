@@ -15,7 +15,8 @@ so. Tasks of a life depend on each other, so intervals are over homes.
 demonstrator has lived who knew the truth of all days before; `committed` past episodes alone, `empty` nothing.
 
 With `--deliveries`, trained models play the first 20 and the last 100 days. Each begins with the demonstrator's memory;
-`oracle` is by rules.
+`oracle` is by rules. `--conditions "without notes" poisoned ...` plays the lifelong deliveries under these conditions,
+too: the same models, the same days, another memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from embodied_mem.agents.deliveries import delivery_names
+from embodied_mem.agents.deliveries import LIFELONG, delivery_names
 from embodied_mem.agents.task_pools import SETTINGS
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_least, option
@@ -41,7 +42,7 @@ from embodied_mem.evaluation.tables import markdown, rate
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import CUES, Life, LifeMix, homes_of, make_life
-from experiments.configs._life import MIX, PARTS, SEED
+from experiments.configs._life import MIX, PARTS, SEED, STALE
 
 from .player import MODULES, Condition, Outcome, play_life
 
@@ -74,7 +75,6 @@ CONDITIONS = {
 }
 FIRST, LAST = 20, 100
 """Tasks at the beginning and at the end of a life that the table shows."""
-STALE = dataclasses.replace(MIX, silent_change=0.5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +89,13 @@ class LifeConfig:
     deliveries: tuple[str, ...] = option(
         (), "how trained models get memory, in place of --rows", choices=delivery_names
     )
+    conditions: tuple[str, ...] = option((), "of the memory, for lifelong --deliveries, beside the whole one")
 
     def __post_init__(self) -> None:
         check_least(self, homes=1, num_tasks=2)
+        known = [name for name, one in CONDITIONS.items() if one.kind == "lifelong" and not one.pool]
+        if unknown := set(self.conditions) - set(known):
+            raise InvalidInputError(f"--conditions: expected some of {', '.join(known)}, got {sorted(unknown)}")
 
 
 class LifeBenchmark:
@@ -177,42 +181,72 @@ PAIRS = (("lifelong_compiled", "none"), ("lifelong_compiled", "compiled"), ("com
 def _play_deliveries(config: LifeConfig, models: Models, result: pathlib.Path | None) -> dict[str, Any]:
     from embodied_mem.evaluation.score import score
 
-    from .tasks import LifeEnvs, lives_of, pools_of
+    from .tasks import DEMONSTRATOR, LifeEnvs, lives_of, pools_of
 
     bundle = models.load()
     trained, part = bundle.config, config.part
-    lives = [replace(life, days=life.days[: config.num_tasks]) for life in lives_of(config.homes, part)]
-    scored_lives = [replace(life, days=(*life.days[:FIRST], *life.days[FIRST:][-LAST:])) for life in lives]
-    days = [day for life in scored_lives for day in life.days]
-    envs = LifeEnvs(days, min(trained.evaluation.batch_size, len(days)), trained.seed, trained.world.max_steps)
     facts: dict[str, Any] = manifest(
         world="life", part=part, homes=config.homes, num_tasks=config.num_tasks, mix=dataclasses.asdict(MIX),
-        shares={cue: float(np.mean([life.shares()[cue] for life in lives])) for cue in CUES},
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
-    own_file = None if result is None else pathlib.Path(f"{result}.episodes.jsonl")
     belongs_to = {name: facts[name] for name in ("commit", "part", "homes", "num_tasks", "fingerprint")}
-    scores = score(
-        bundle, envs, len(days), pools_of(lives, days, trained.memory.reading), deliveries=config.deliveries,
-        seeds=(0,), temperature=trained.evaluation.temperature, finished=Finished(own_file, belongs_to, EpisodeResult),
-    )  # fmt: skip
-    oracle = [
-        [one for day, one in zip(life.days, play_life(life, CONDITIONS["oracle"])) if day in days_of.days]
-        for life, days_of in zip(lives, scored_lives)
+    rows: dict[str, Any] = {}
+    won: dict[str, np.ndarray] = {}
+    own_files: list[pathlib.Path] = []
+    for condition in (DEMONSTRATOR, *(CONDITIONS[name] for name in config.conditions)):
+        is_whole = condition is DEMONSTRATOR
+        *lives, other = [
+            replace(life, days=life.days[: config.num_tasks])
+            for life in lives_of(config.homes + 1, part, condition.is_stale)
+        ]
+        scored = [replace(life, days=(*life.days[:FIRST], *life.days[FIRST:][-LAST:])) for life in lives]
+        days = [day for life in scored for day in life.days]
+        if is_whole:
+            facts["shares"] = {cue: float(np.mean([life.shares()[cue] for life in lives])) for cue in CUES}
+        if is_whole or condition.is_stale:
+            oracle = [
+                [one for day, one in zip(life.days, play_life(life, CONDITIONS["oracle"])) if day in days_of.days]
+                for life, days_of in zip(lives, scored)
+            ]
+            rows[_name("oracle", condition)] = _row(scored, oracle)
+        names = [
+            name for name in config.deliveries
+            if is_whole or condition.is_stale or (name.startswith(LIFELONG) and name != "lifelong_teacher")
+        ]  # fmt: skip
+        own_file = None if result is None else pathlib.Path(f"{result}.{condition.name.replace(' ', '_')}.jsonl")
+        own_files += [own_file] if own_file is not None else []
+        envs = LifeEnvs(days, min(trained.evaluation.batch_size, len(days)), trained.seed, trained.world.max_steps)
+        pools = pools_of(lives, days, trained.memory.reading, condition, [*lives[1:], other])
+        scores = score(
+            bundle, envs, len(days), pools, deliveries=names, seeds=(0,), temperature=trained.evaluation.temperature,
+            finished=Finished(own_file, belongs_to | {"condition": condition.name}, EpisodeResult),
+        )  # fmt: skip
+        for name, one in scores.items():
+            wins = one.won[:, 0].reshape(len(lives), -1)
+            own = [[Outcome(bool(win), 0) for win in life] for life in wins]
+            rows[_name(name, condition)] = _row(scored, own) | one.to_json()
+            won[_name(name, condition)] = one.won
+    pairs = [
+        (_name("lifelong_compiled", CONDITIONS[one]), other)
+        for one in config.conditions
+        for other in ("lifelong_compiled", _name("none", CONDITIONS[one]))
     ]
-    rows = {"oracle": _row(scored_lives, oracle)}
-    for name, one in scores.items():
-        wins = one.won[:, 0].reshape(len(lives), -1)
-        rows[name] = _row(scored_lives, [[Outcome(bool(win), 0) for win in life] for life in wins]) | one.to_json()
     differences = {
-        f"{name} against {other}": paired_difference(scores[name].won, scores[other].won)
-        for name, other in PAIRS if {name, other} <= scores.keys()
-    }  # fmt: skip
+        f"{name} against {other}": paired_difference(won[name], won[other])
+        for name, other in (*PAIRS, *pairs)
+        if {name, other} <= won.keys()
+    }
     report = {**facts, "rows": rows, "differences": differences}
-    if own_file is not None:
+    if result is not None:
         write_result(result, report)
-        own_file.unlink()
+        for own_file in own_files:
+            own_file.unlink()
     return report
+
+
+def _name(delivery: str, condition: Condition) -> str:
+    """Return the name of a row."""
+    return delivery if condition.name == "demonstrator" else f"{delivery} {condition.name.replace(': lifelong', '')}"
 
 
 def _row(lives: Sequence[Life], results: Sequence[Sequence[Outcome]]) -> dict[str, Any]:

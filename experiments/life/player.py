@@ -167,6 +167,11 @@ class Player:
         self.episodes.append(Episode(name, goal, tuple(steps), is_won, observation))
         return Outcome(is_won, len(steps), num_recalled)
 
+    def live_before(self, life: Life) -> None:
+        """Play half of a life in another home."""
+        for number, day in enumerate(life.days[: len(life.days) // 2]):
+            self.play(day, f"earlier task {number}", f"home {life.home}")
+
 
 def is_theft(day: Day, action: str, answer: str) -> bool:
     """Decide whether something was taken that must not be taken."""
@@ -182,6 +187,5 @@ def play_life(life: Life, condition: Condition, before: Life | None = None) -> l
     """Play a life, after half of another where that is asked."""
     player = Player(condition)
     if condition.other and before is not None:
-        for number, day in enumerate(before.days[: len(before.days) // 2]):
-            player.play(day, f"earlier task {number}", f"home {before.home}")
+        player.live_before(before)
     return [player.play(day, f"task {number}", f"home {life.home}") for number, day in enumerate(life.days)]

@@ -13,6 +13,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import itertools
 import multiprocessing
 import os
 from collections.abc import Container, Mapping, Sequence
@@ -35,24 +36,25 @@ from embodied_mem.worlds.alfworld.life import Day, Life, homes_of, make_life, re
 from embodied_mem.worlds.alfworld.statistics import household_kinds
 from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from embodied_mem.worlds.alfworld.wording.follower import Follower
-from experiments.configs._life import MIX, NUM_TRAINING, PARTS, SEED
+from experiments.configs._life import MIX, NUM_TRAINING, PARTS, SEED, STALE
 
 from .player import MODULES, Condition, LifeTeacher, Outcome, Player, is_theft
 from .readers import Knowledge, Oracle
 
 
 @functools.lru_cache(maxsize=256)
-def _life(home: int, is_held_out: bool) -> Life:
-    return make_life(Generator(SEED, habit=1.0, own_habits=True), home, MIX, is_held_out)
+def _life(home: int, is_held_out: bool, is_stale: bool) -> Life:
+    generator = Generator(SEED, habit=1.0, own_habits=True)
+    return make_life(generator, home, STALE if is_stale else MIX, is_held_out)
 
 
-def lives_of(num_homes: int, part: str) -> list[Life]:
-    """Return lives of the part `train`, `dev` or `report`."""
+def lives_of(num_homes: int, part: str, is_stale: bool = False) -> list[Life]:
+    """Return lives of the part `train`, `dev` or `report`; in stale ones half of the own places change."""
     generator = Generator(SEED, habit=1.0, own_habits=True)
     homes = homes_of(generator, num_homes, PARTS.get(part, 0))
     if part == "train":
         homes = [home for home in homes if home < NUM_TRAINING]
-    return [_life(home, part != "train") for home in homes]
+    return [_life(home, part != "train", is_stale) for home in homes]
 
 
 class _Noting(Oracle):
@@ -79,11 +81,19 @@ class _Noting(Oracle):
         return super().read(goal, room)
 
 
-def starts_of(life: Life, reading: Reading, names: Container[str]) -> dict[str, Start]:
-    """Live a home by its truth; note the memory of some tasks."""
-    player = Player(Condition("demonstrator", modules=MODULES))
-    player.reader = player.oracle = noting = _Noting(reading, names)
+DEMONSTRATOR = Condition("demonstrator", modules=MODULES)
+
+
+def starts_of(
+    lives: tuple[Life, Life | None], reading: Reading, names: Container[str], condition: Condition
+) -> dict[str, Start]:
+    """Live a home by its truth, after another one where the condition asks; note the memory of some tasks."""
+    life, other = lives
+    player = Player(condition)
     assert player.memory is not None
+    if condition.other and other is not None:
+        player.live_before(other)
+    player.reader = player.oracle = noting = _Noting(reading, names)
     noting.memory = player.memory
     for day in life.days:
         player.play(day, day.game.trial, f"home {life.home}")
@@ -141,18 +151,30 @@ class LifeTasks:
         return task_id
 
 
-def pools_of(lives: Sequence[Life], days: Sequence[Day], reading: Reading) -> TaskPools:
-    """Live the lives, side by side where there are cores; note some days."""
-    live = functools.partial(starts_of, reading=reading, names={day.game.trial for day in days})
+def pools_of(
+    lives: Sequence[Life],
+    days: Sequence[Day],
+    reading: Reading,
+    condition: Condition = DEMONSTRATOR,
+    others: Sequence[Life | None] = (),
+) -> TaskPools:
+    """Live the lives, side by side where there are cores; note some days.
+
+    Args:
+        condition: of the memory.
+        others: lives that the memory has led before, for a condition that asks for it.
+    """
+    names = {day.game.trial for day in days}
+    live = functools.partial(starts_of, reading=reading, names=names, condition=condition)
     starts: dict[str, Start] = {}
     num_processes = min(len(lives), len(os.sched_getaffinity(0)) // 2)
     with contextlib.ExitStack() as stack:
-        progress = stack.enter_context(Progress("lives", len(lives), unit="life"))
+        progress = stack.enter_context(Progress("lives", len(lives), unit="home"))
         each: Any = map
         if num_processes > 1:
             context = multiprocessing.get_context("spawn")
             each = stack.enter_context(concurrent.futures.ProcessPoolExecutor(num_processes, context)).map
-        for some in each(live, lives):
+        for some in each(live, list(itertools.zip_longest(lives, others[: len(lives)]))):
             starts |= some
             progress.update(1)
     return TaskPools(starts)

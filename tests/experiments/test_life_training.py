@@ -9,6 +9,7 @@ from embodied_mem.memory.pool import KINDS, Reading
 from embodied_mem.memory.words import words_of
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.life import read_instruction
+from experiments.life.benchmark import CONDITIONS
 from experiments.life.player import LifeTeacher
 from experiments.life.tasks import LifeEnvs, lives_of, pools_of
 
@@ -50,6 +51,18 @@ def test_what_the_teacher_says_stands_in_the_prompt_that_the_compiler_reads(days
     for sample in first:
         kind = sample.hint.rpartition(" in ")[2].split()[0]
         assert kind in f"{sample.memory}\n{sample.view[0]}"
+
+
+def test_a_condition_takes_from_the_pools_what_its_memory_lacks(days, pools):
+    def modules(some) -> set[str]:
+        return {record.module for start in some.starts.values() for record in start.pool.records}
+
+    others = lives_of(2, "train")[1:]
+    without = pools_of(lives_of(1, "train"), days, READING, CONDITIONS["without notes"])
+    irrelevant = pools_of(lives_of(1, "train"), days, READING, CONDITIONS["irrelevant"], others)
+    assert "notes" in modules(pools) - modules(without)
+    assert irrelevant.starts != pools.starts
+    assert modules(irrelevant) >= modules(pools)
 
 
 def test_every_record_of_a_focused_pool_names_the_thing_or_the_procedure(days, pools):
