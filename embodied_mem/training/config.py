@@ -356,7 +356,7 @@ class GRPOConfig(ConfigPart, part="grpo"):
         microbatch: step samples per forward-backward pass; gradients are accumulated.
         minibatches: optimizer steps per batch of episodes; with more than one, later ones are off-policy and clipped.
         density: how the log-densities of a soft token's D numbers count, see `objectives.grpo_update`: their `sum` is
-            the policy gradient to the letter, their `mean` is D times less.
+            the policy gradient to the letter, their `mean` is D times less, `root` sqrt(D) times less.
         old_log_probs: of whom, `sampler` or `trainer`. The trainer's make the first ratio 1 where the two round
             differently (bfloat16); they cost a forward pass.
         max_importance: with the trainer's, each token weighs min(trainer's / sampler's probability, this); 0: 1.
@@ -379,7 +379,7 @@ class GRPOConfig(ConfigPart, part="grpo"):
     microbatch: int = bounded(16, ">= 1")
     minibatches: int = bounded(1, ">= 1")
     checkpoint_every: int = bounded(5, ">= 1")
-    density: str = bounded("mean", "mean or sum")
+    density: str = bounded("mean", "mean or root or sum")
     old_log_probs: str = bounded("sampler", "sampler or trainer")
     max_importance: float = bounded(0.0, ">= 0")
     rewards: str = bounded("own", "own or shuffled")

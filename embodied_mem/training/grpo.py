@@ -26,7 +26,9 @@ A soft token is D numbers with one Gaussian each. `GRPOConfig.density` says what
             a step once each number is 0.2 nats likelier on average, the token D times that: a range D times as wide.
             Before the first update the gradient is that of `sum` over D, so text weighs D times more beside it.
 
-With one minibatch all ratios are 1 and nothing is clipped: then the two differ in the weight of the soft channel alone.
+    root    that sum over sqrt(D), between the two: log rho spreads alike for every D.
+
+With one minibatch all ratios are 1 and nothing is clipped: then they differ in the weight of the soft channel alone.
 
 Deviation from eq. 8: it writes one ratio per trajectory; a ratio per token is what its clip range is made for and what
 the GRPO that it cites uses.
@@ -69,6 +71,9 @@ from embodied_mem.training.optimizers import TrainState, apply_gradients, cosine
 from embodied_mem.training.sft import embed_batch, num_tokens
 from embodied_mem.training.teachers.dagger import delivery_in_training
 from embodied_mem.training.teachers.games import Games
+
+DENSITIES: dict[str, Callable[[int], float]] = {"mean": lambda d: 1.0, "root": math.sqrt, "sum": float}
+"""What the mean of D log-densities is multiplied with."""
 
 
 def group_normalized_advantages(rewards: jax.Array, eps: float = 1e-6) -> tuple[jax.Array, jax.Array]:
@@ -355,7 +360,7 @@ def rescore(
         for b, i in enumerate(indices):
             sample, log_probs = samples[i], text[b, data.batch.learned[b]]
             density = soft[b] if soft is not None and sample.uses_soft else sample.soft_log_density
-            factor = sample.soft.shape[1] if config.density == "sum" else 1
+            factor = DENSITIES[config.density](sample.soft.shape[1])
             log_ratio = log_probs - sample.log_probs, factor * (density - sample.soft_log_density)
             log_ratios.append(log_ratio[0])
             weights = None
@@ -401,7 +406,7 @@ def make_grpo_gradient(
         }  # fmt: skip
         if scores.soft is not None:
             used = jnp.broadcast_to(data.uses_soft[:, None], scores.soft.shape)
-            factor = data.soft.shape[2] if config.density == "sum" else 1
+            factor = DENSITIES[config.density](data.soft.shape[2])
             channels["soft"] = (
                 scores.soft, data.old_soft, used, scores.soft_entropy, totals.soft, factor, importance[1],
             )  # fmt: skip

@@ -23,6 +23,7 @@ from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, log_density, ro
 from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training.config import Config, GRPOConfig, WorldConfig
 from embodied_mem.training.grpo import (
+    DENSITIES,
     Totals,
     accumulate,
     advantages_of,
@@ -253,11 +254,8 @@ def test_prompt_and_unused_soft_tokens_carry_no_gradient():
 
 
 @functools.cache
-def summed():
-    return make_grpo_gradient(start()[0], dataclasses.replace(CONFIG, density="sum"))
-
-
-GRADIENTS = {"mean": lambda: start()[2], "sum": summed}
+def gradient_with(density):
+    return make_grpo_gradient(start()[0], dataclasses.replace(CONFIG, density=density))
 
 
 @functools.cache
@@ -275,7 +273,7 @@ def gaussian_of_first():
     return gaussian(params)
 
 
-@pytest.mark.parametrize(("density", "share"), [("sum", 1.0), ("mean", 1 / WIDTH)])
+@pytest.mark.parametrize(("density", "share"), [("sum", 1.0), ("root", WIDTH**-0.5), ("mean", 1 / WIDTH)])
 def test_soft_tokens_get_the_policy_gradient_to_the_letter_or_its_share(density, share):
     """The reward is r = -(s - c)^2 of the first number s ~ N(mu, (T sigma)^2) of the first soft token, so that
 
@@ -300,7 +298,7 @@ def test_soft_tokens_get_the_policy_gradient_to_the_letter_or_its_share(density,
                 dataclasses.replace(sample, soft=soft, soft_log_density=np.asarray(old), advantage=float(reward))
             )
     gradient, metrics = accumulate(
-        GRADIENTS[density](), params, nnx.State({}), samples, ROWS, tokenizer().pad_id, max_gap=1e-4
+        gradient_with(density), params, nnx.State({}), samples, ROWS, tokenizer().pad_id, max_gap=1e-4
     )
     tokens = len(sample.log_probs) + NUM_SOFT
     expected = np.zeros(WIDTH)
@@ -315,10 +313,11 @@ def test_the_sum_has_the_ratio_of_likelihoods():
     """Densities 0.02 nats per dimension lower than they were, D = 8: ratios of exp(-0.02) and exp(-0.16)."""
     samples = [dataclasses.replace(s, soft_log_density=s.soft_log_density + 0.02) for s in sampled()]
     metrics = {
-        name: accumulate(make(), start()[1], nnx.State({}), samples, ROWS, tokenizer().pad_id)[1]
-        for name, make in GRADIENTS.items()
+        name: accumulate(gradient_with(name), start()[1], nnx.State({}), samples, ROWS, tokenizer().pad_id)[1]
+        for name in DENSITIES
     }
     assert metrics["mean"]["soft_ratio"] == pytest.approx(np.exp(-0.02), rel=1e-4)
+    assert metrics["root"]["soft_ratio"] == pytest.approx(np.exp(-0.02 * WIDTH**0.5), rel=1e-4)
     assert metrics["sum"]["soft_ratio"] == pytest.approx(np.exp(-0.02 * WIDTH), rel=1e-4)
     for values in metrics.values():
         assert values["soft_log_ratio"] == pytest.approx(-0.02, rel=1e-3)
