@@ -74,37 +74,40 @@ Triple ToTriple(const Items& row) {
 using MemberTuple = std::tuple<std::string, std::string, std::vector<std::string>>;
 using RuleTuple = std::pair<std::string, std::vector<MemberTuple>>;
 
-py::dict Report(UpdateResult result, bool extracted) {
-  std::vector<std::tuple<FactId, FactId, std::size_t>> ended;
-  for (const auto& end : result.ended) ended.emplace_back(end.fact, end.by, end.rule);
-  py::dict answer;
-  answer["subjects"] = result.subjects;
-  answer["objects"] = result.objects;
-  answer["facts"] = result.facts;
-  answer["new_nodes"] = result.new_nodes;
-  answer["added"] = result.added;
-  answer["repeated"] = result.repeated;
-  answer["ended"] = ended;
-  answer["subgraph"] =
-      extracted ? py::cast(std::make_shared<Subgraph>(std::move(result.subgraph))) : py::object(py::none());
-  return answer;
+// What an update did; its lists become Python's when they are asked for.
+struct Change {
+  UpdateResult result;
+  bool extracted;
+};
+using ChangePointer = std::shared_ptr<Change>;
+
+// Updates without the GIL.
+ChangePointer Updated(KnowledgeGraph& graph, const std::vector<Triple>& triples, const UpdateOptions& options) {
+  auto change = std::make_shared<Change>(Change{{}, options.extract});
+  const py::gil_scoped_release release;
+  graph.Update(triples, options, &ThreadScratch(), &change->result);
+  return change;
 }
 
-py::dict Update(KnowledgeGraph& graph, py::handle tuples, bool extract, const KHopOptions& khop) {
-  const Items items(tuples, "triples");
+// `invalidate` has ((subject, relation, object), time) of current facts, by names.
+ChangePointer Update(KnowledgeGraph& graph, py::handle tuples, py::handle invalidate, bool extract,
+                     const KHopOptions& khop) {
+  const Items items(tuples, "triples"), ends(invalidate, "invalidate");
   std::vector<Triple> triples;
   triples.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) triples.push_back(ToTriple(items.Row(i, 7)));
-  UpdateResult result;
-  {
-    const py::gil_scoped_release release;
-    graph.Update(triples, {extract, khop}, &ThreadScratch(), &result);
+  UpdateOptions options{extract, khop, {}};
+  options.end.reserve(ends.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const Items row = ends.Row(i, 2), fact = row.Row(0, 3);
+    options.end.push_back({std::string(ToText(fact[0], "invalidate")), std::string(ToText(fact[1], "invalidate")),
+                           std::string(ToText(fact[2], "invalidate")), ToInteger(row[1], "invalidate")});
   }
-  return Report(std::move(result), extract);
+  return Updated(graph, triples, options);
 }
 
-py::dict Note(KnowledgeGraph& graph, py::handle facts, std::int64_t valid_at, std::int64_t source,
-              const std::string& state) {
+ChangePointer Note(KnowledgeGraph& graph, py::handle facts, std::int64_t valid_at, std::int64_t source,
+                   const std::string& state) {
   const Items items(facts, "facts");
   std::vector<Triple> triples;
   triples.reserve(items.size());
@@ -113,12 +116,32 @@ py::dict Note(KnowledgeGraph& graph, py::handle facts, std::int64_t valid_at, st
     triples.push_back(ClassedTriple(ToText(row[0], "subject"), ToText(row[1], "relation"), ToText(row[2], "object"),
                                     valid_at, source, state));
   }
-  UpdateResult result;
-  {
-    const py::gil_scoped_release release;
-    graph.Update(triples, {false, {}}, &ThreadScratch(), &result);
-  }
-  return Report(std::move(result), false);
+  return Updated(graph, triples, {false, {}, {}});
+}
+
+// A list of a change.
+template <auto kMember>
+const auto& ListOf(const Change& self) {
+  return self.result.*kMember;
+}
+
+void BindChange(py::module_& module) {
+  py::class_<Change, ChangePointer>(module, "Change", "See embodied_mem.memory.graph.Change.")
+      .def_property_readonly("subjects", &ListOf<&UpdateResult::subjects>)
+      .def_property_readonly("objects", &ListOf<&UpdateResult::objects>)
+      .def_property_readonly("facts", &ListOf<&UpdateResult::facts>)
+      .def_property_readonly("new_nodes", &ListOf<&UpdateResult::new_nodes>)
+      .def_property_readonly("added", &ListOf<&UpdateResult::added>)
+      .def_property_readonly("repeated", &ListOf<&UpdateResult::repeated>)
+      .def_property_readonly("ended",
+                             [](const Change& self) {
+                               std::vector<std::tuple<FactId, FactId, std::size_t>> ended;
+                               for (const auto& end : self.result.ended) ended.emplace_back(end.fact, end.by, end.rule);
+                               return ended;
+                             })
+      .def_property_readonly("subgraph", [](const ChangePointer& self) {
+        return self->extracted ? std::shared_ptr<Subgraph>(self, &self->result.subgraph) : nullptr;
+      });
 }
 
 void SetRules(KnowledgeGraph& graph, const std::vector<RuleTuple>& tuples) {
@@ -350,6 +373,7 @@ void BindMemory(py::module_& parent) {
   py::class_<KnowledgeGraph, GraphPointer> graph(module, "KnowledgeGraph",
                                                  "See embodied_mem.memory.graph.KnowledgeGraph.");
   BindGraphBatches(module, graph);
+  BindChange(module);
   graph.def(py::init<>())
       .def("snapshot", [](const GraphPointer& self) { return std::make_unique<SnapshotHandle>(self); })
       .def("fork",
@@ -360,7 +384,7 @@ void BindMemory(py::module_& parent) {
       .def("set_rules", &SetRules, py::arg("rules"))
       .def("forget", &Forget, py::arg("nodes"), py::arg("sources"))
       .def_static("from_bytes", &FromBytes, py::arg("bytes"))
-      .def("update", &Update, py::arg("triples"), py::arg("extract"), py::arg("options"))
+      .def("update", &Update, py::arg("triples"), py::arg("invalidate"), py::arg("extract"), py::arg("options"))
       .def("note", &Note, py::arg("facts"), py::arg("valid_at"), py::arg("source"), py::arg("state"))
       .def_property_readonly("num_retired", [](const KnowledgeGraph& self) {
         const py::gil_scoped_release release;

@@ -32,7 +32,7 @@ from ..errors import EmbodiedMemError, InvalidInputError
 from ..language.prompt_files import prompt
 from .arguments import checked_number, checked_real, shown
 from .chat_writer import ChatWriter, checked_writer
-from .graph import Applied, Change, ConflictRule, Ended, Fact, KnowledgeGraph, NewFact, Snapshot
+from .graph import Applied, Change, ConflictRule, Ended, Fact, KnowledgeGraph, NewFact, Snapshot, Subgraph
 
 _SHOWN = 20
 _NESTING = frozenset(("in", "on", "under"))
@@ -273,23 +273,27 @@ class ConflictReview:
         """
         if not isinstance(change, Change):
             raise InvalidInputError(f"change: expected what an update returned, got {shown(change)}")
-        if not change.ended:
+        return self.review(change.ended, change.subgraph)
+
+    def review(self, conflicts: Sequence[Ended], around: Subgraph | None) -> Applied | None:
+        """Do the same with the conflicts and what lies around them."""
+        if not conflicts:
             return None
-        verdicts = self._ask(*self._question(change))
+        verdicts = self._ask(*self._question(conflicts, around))
         if verdicts is None and self._otherwise is not None:
-            verdicts = [self._otherwise(ended) for ended in change.ended]
+            verdicts = [self._otherwise(ended) for ended in conflicts]
         if verdicts is None:
             return None
         with self._graph.snapshot() as now:
-            invalidate, add = self._corrections(now, change.ended, verdicts)
+            invalidate, add = self._corrections(now, conflicts, verdicts)
         return self._graph.apply(invalidate=invalidate.items(), add=add) if add else None
 
-    def _question(self, change: Change) -> tuple[list[str], list[Conflict]]:
+    def _question(self, conflicts: Sequence[Ended], around: Subgraph | None) -> tuple[list[str], list[Conflict]]:
         with self._graph.snapshot() as now:
-            around = [] if change.subgraph is None else change.subgraph.facts.tolist()
-            new = {ended.by for ended in change.ended}
-            facts = [_fact_text(now, fact) for fact in around if fact not in new][: self._max_facts]
-            return facts, [Conflict(_fact_text(now, e.fact), _fact_text(now, e.by), e.rule) for e in change.ended]
+            near = [] if around is None else around.facts.tolist()
+            new = {ended.by for ended in conflicts}
+            facts = [_fact_text(now, fact) for fact in near if fact not in new][: self._max_facts]
+            return facts, [Conflict(_fact_text(now, e.fact), _fact_text(now, e.by), e.rule) for e in conflicts]
 
     def _ask(self, facts: list[str], conflicts: list[Conflict]) -> Sequence[Verdict] | None:
         too_late = f"no answer within {self._timeout_s:g} s"

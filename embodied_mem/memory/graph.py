@@ -34,6 +34,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import operator
 import struct
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -189,6 +190,10 @@ class Subgraph(Protocol):
     truncated: bool
 
 
+def _of_native(name: str) -> Any:
+    return property(operator.attrgetter(f"_native.{name}"))
+
+
 @dataclasses.dataclass(frozen=True)
 class Ended:
     """A fact that ended, `by` another one, for a rule."""
@@ -206,26 +211,33 @@ class Applied(NamedTuple):
     repeated: list[bool]
 
 
-@dataclasses.dataclass(frozen=True)
 class Change:
-    """The result of `update`.
+    """The result of `update`, whose lists are made when they are asked for.
 
     Attributes:
         subjects, objects, facts: ids for each triple.
         new_nodes: those made.
         added, repeated: ids of facts made, and of facts that got a source.
-        ended: facts no longer true, with the reason.
+        ended: facts no longer true by a rule, with the reason.
         subgraph: what lies within K hops of the entities now; None if not asked for.
     """
 
-    subjects: list[int]
-    objects: list[int]
-    facts: list[int]
-    new_nodes: list[int]
-    added: list[int]
-    repeated: list[int]
-    ended: list[Ended]
-    subgraph: Subgraph | None
+    __slots__ = ("_native", "_rules")
+
+    def __init__(self, native: Any, rules: tuple[ConflictRule, ...]):
+        self._native, self._rules = native, rules
+
+    subjects: list[int] = _of_native("subjects")
+    objects: list[int] = _of_native("objects")
+    facts: list[int] = _of_native("facts")
+    new_nodes: list[int] = _of_native("new_nodes")
+    added: list[int] = _of_native("added")
+    repeated: list[int] = _of_native("repeated")
+    subgraph: Subgraph | None = _of_native("subgraph")
+
+    @property
+    def ended(self) -> list[Ended]:
+        return [Ended(fact, by, self._rules[rule].name) for fact, by, rule in self._native.ended]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -470,6 +482,7 @@ class KnowledgeGraph:
         self,
         triples: Iterable[Triple],
         *,
+        invalidate: Iterable[tuple[tuple[str, str, str], int]] = (),
         hops: int = 2,
         direction: Direction = "both",
         max_nodes: int | None = None,
@@ -479,13 +492,15 @@ class KnowledgeGraph:
 
         Args:
             triples: what was observed, in its order.
+            invalidate: ((name, relation, name), invalid_at) of current facts that end first.
             hops, direction, max_nodes: of the subgraph, see `Snapshot.khop`.
             extract: whether to return a subgraph.
 
         Raises:
-            InvalidInputError: a name that is empty or too long; nothing has changed.
+            InvalidInputError: a name that is empty or too long, no current fact to end; nothing has changed.
         """
-        return self._changed(self._native.update(_listed(triples), extract, khop_options(hops, direction, max_nodes)))
+        options = khop_options(hops, direction, max_nodes)
+        return Change(self._native.update(_listed(triples), _listed(invalidate), extract, options), self._rules)
 
     @property
     def scope(self) -> Scope:
@@ -572,12 +587,7 @@ class KnowledgeGraph:
             valid_at, source: as of a `Triple`.
             state: the relation whose objects are no things, and get no type.
         """
-        return self._changed(self._native.note(facts, valid_at, source, state))
-
-    def _changed(self, got: dict[str, Any]) -> Change:
-        """Put the names of rules into a native report."""
-        got["ended"] = [Ended(fact, by, self._rules[rule].name) for fact, by, rule in got["ended"]]
-        return Change(**got)
+        return Change(self._native.note(facts, valid_at, source, state), self._rules)
 
     @property
     def num_retired(self) -> int:

@@ -60,7 +60,7 @@ from .embedders import Embedder
 from .episodic import EpisodicMemory
 from .events import LifelongEvent, Value, check
 from .export import exported, imported
-from .graph import MAX_HOPS, Applied, Change, Ended, NewFact, Scope, Snapshot, checked_scope
+from .graph import MAX_HOPS, Applied, Ended, NewFact, Scope, Snapshot, Subgraph, checked_scope
 from .images import pictures_of
 from .locks import Locks
 from .notes import SEEN, NoteMemory, new_labels
@@ -743,7 +743,9 @@ class LifelongMemory:
         conflicts = self.spatial.conflicts
         if self._reviews == "doubtful":
             conflicts = [ended for ended in self.spatial.doubtful if _is_doubtful(ended, self.spatial)]
-        return bool(conflicts) and self.review(_change(conflicts, self.spatial)) is not None
+        if not conflicts:
+            return False
+        return self.review.review(conflicts, _surroundings(conflicts, self.spatial)) is not None
 
     def _correct(self, invalidate: Sequence[Any], add: Sequence[NewFact]) -> Applied:
         """Record corrections of the graph as an event."""
@@ -1305,13 +1307,12 @@ def _is_doubtful(conflict: Ended, spatial: SpatialMemory) -> bool:
     return new is None or new < (1.0 if old is None else old)
 
 
-def _change(conflicts: list[Ended], spatial: SpatialMemory) -> Change:
-    """Return the conflicts with what is within two hops of their facts."""
+def _surroundings(conflicts: list[Ended], spatial: SpatialMemory) -> Subgraph:
+    """Return what is within two hops of the conflicts' facts."""
     with spatial.graph.snapshot() as now:
         facts = [now.fact(number) for ended in conflicts for number in (ended.fact, ended.by)]
         ends = list(dict.fromkeys(node for fact in facts for node in (fact.subject, fact.object)))
-        around = now.khop(ends, 2, max_nodes=_MAX_NODES)
-    return Change([], [], [], [], [], [], conflicts, around)
+        return now.khop(ends, 2, max_nodes=_MAX_NODES)
 
 
 def _said(item: Record) -> str:

@@ -3,11 +3,11 @@
 Random directed graphs, every node with `degree` edges out. A round is an update (4 edges removed, 8 added, 2 new nodes)
 and the extraction of all that lies within 2 edges out of the nodes that it touched, as nodes and edges; then an
 extraction alone from one random node. In every other round the update is timed without its extraction. Names, times
-and sources are kept by `native` only, as in csrc/bench/graph.cpp, which defines the round. `native` links what it adds
-by name, and adds and extracts in one call. Of the libraries igraph extracts from several nodes in one call; the others
-have no search that ends at a distance and costs what it visits, so each gives its neighbours to the same short loop, by
-the fastest of its methods. The database gets prepared statements for many rows at a time, and a transaction for each
-update. What each is called with is made outside the clock, in the form that it takes.
+and sources are kept by `native` only, as in csrc/bench/graph.cpp, which defines the round. `native` finds what ends and
+links what begins by name, and extracts in the same call. Of the libraries igraph extracts from several nodes in one
+call; the others have no search that ends at a distance and costs what it visits, so each gives its neighbours to the
+same short loop, by the fastest of its methods. The database gets prepared statements for many rows at a time, and a
+transaction for each update. What each is called with is made outside the clock, in the form that it takes.
 
 Every contender does the same rounds; nodes and edges found are compared in each. One that needs longer than
 `--graph-seconds` for its rounds does fewer, at least `MIN_ROUNDS`; `rounds` says how many.
@@ -64,7 +64,7 @@ class Contender(abc.ABC):
 
 
 class Native(Contender):
-    """`update` has no word for a fact that ends by itself, so `apply` ends those that are removed."""
+    """`update`, everything by name."""
 
     def __init__(self, num_nodes: int, edges: list[Edge]):
         self.graph = KnowledgeGraph()
@@ -72,20 +72,18 @@ class Native(Contender):
         self.graph.apply([NewNode(_name(i), "object") for i in range(num_nodes)])
         self.graph.apply(add=[NewFact(a, "near", b) for a, b in edges])
 
-    def prepared(self, work: Round) -> tuple[list[Any], list[Triple]]:
+    def prepared(self, work: Round) -> tuple[list[Any], list[Any]]:
         self.time += 1
-        ends = [((a, "near", b), self.time) for a, b in work.remove]
-        return ends, [Triple(_name(a), "near", _name(b), self.time, None, "object", "object") for a, b in work.add]
+        ends = [((_name(a), "near", _name(b)), self.time) for a, b in work.remove]
+        return [Triple(_name(a), "near", _name(b), self.time, None, "object", "object") for a, b in work.add], ends
 
-    def update(self, work: tuple[list[Any], list[Triple]]) -> None:
-        ends, triples = work
-        self.graph.apply(invalidate=ends)
-        self.graph.update(triples, extract=False)
+    def update(self, work: tuple[list[Any], list[Any]]) -> None:
+        triples, ends = work
+        self.graph.update(triples, invalidate=ends, extract=False)
 
-    def update_k2(self, work: tuple[list[Any], list[Triple]], sources: list[int]) -> tuple[Any, int]:
-        ends, triples = work
-        self.graph.apply(invalidate=ends)
-        around = self.graph.update(triples, hops=2, direction="out").subgraph  # around the ends, which are the sources
+    def update_k2(self, work: tuple[list[Any], list[Any]], sources: list[int]) -> tuple[Any, int]:
+        triples, ends = work  # the ends of the triples are the sources
+        around = self.graph.update(triples, invalidate=ends, hops=2, direction="out").subgraph
         return around.nodes, around.num_facts
 
     def khop2(self, sources: list[int]) -> tuple[Any, int]:

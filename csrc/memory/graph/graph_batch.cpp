@@ -26,6 +26,15 @@ FactId FindCurrent(const EdgeList* out, const EdgeList* in, NodeId subject, Rela
   return kNoFact;
 }
 
+// The node of the first name in the bucket with that hash, or kNoNode.
+NodeId FindHash(const NameBucket* bucket, std::uint32_t hash) {
+  if (bucket == nullptr) return kNoNode;
+  const NameBucket::Entry* const begin = bucket->entries();
+  const NameBucket::Entry* const end = begin + bucket->count.load(std::memory_order_relaxed);
+  const auto* const entry = std::find_if(begin, end, [&](const NameBucket::Entry& e) { return e.hash == hash; });
+  return entry == end ? kNoNode : entry->id;
+}
+
 }  // namespace
 
 FactRecord* FactRecord::Copy(std::uint64_t version) const {
@@ -143,6 +152,44 @@ void GraphBatch::Prefetch(const Changes& changes, const std::uint32_t* hashes) c
         }
       }
     }
+  }
+}
+
+void GraphBatch::FindNodes(const std::vector<std::string_view>& names, const std::vector<std::uint32_t>& hashes,
+                           std::vector<NodeId>* ids) const {
+  constexpr std::size_t kAtOnce = 64;  // beyond this the first would be gone when their turn comes
+  const SeenVersion now = seen();
+  ids->resize(names.size());
+  if (state_.num_nodes >= kInCache) graph_->names_.PrefetchSlot(NextSplit(state_.num_buckets));
+  for (std::size_t begin = 0; begin < names.size(); begin += kAtOnce) {
+    const std::size_t end = std::min(names.size(), begin + kAtOnce);
+    const auto each = [&](const auto& visit) {
+      for (std::size_t i = begin; i < end; ++i) visit(i, BucketOf(hashes[i], now.num_buckets));
+    };
+    if (state_.num_nodes >= kInCache) {
+      each([&](std::size_t, std::size_t bucket) { graph_->names_.PrefetchSlot(bucket); });
+      each([&](std::size_t, std::size_t bucket) { graph_->names_.PrefetchRecord(bucket); });
+      each([&](std::size_t i, std::size_t bucket) {
+        (*ids)[i] = FindHash(graph_->names_.Newest(bucket), hashes[i]);
+        if ((*ids)[i] == kNoNode) return;
+        graph_->nodes_.PrefetchSlot((*ids)[i]);
+        for (const std::size_t slot : {OutOf((*ids)[i]), Into((*ids)[i])}) graph_->edges_.PrefetchSlot(slot);
+      });
+      each([&](std::size_t i, std::size_t) {
+        if ((*ids)[i] != kNoNode) graph_->nodes_.PrefetchRecord((*ids)[i]);
+      });
+    }
+    each([&](std::size_t i, std::size_t) {
+      (*ids)[i] = FindName(graph_->names_, graph_->nodes_, names[i], hashes[i], now);
+    });
+  }
+}
+
+void GraphBatch::PrefetchLists(const std::vector<std::pair<NodeId, NodeId>>& ends) const {
+  if (ends.size() > 64) return;
+  for (const auto& [subject, object] : ends) {
+    if (subject < state_.num_nodes) graph_->edges_.PrefetchRecord(OutOf(subject));
+    if (object < state_.num_nodes) graph_->edges_.PrefetchRecord(Into(object));
   }
 }
 

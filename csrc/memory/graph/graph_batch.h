@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "memory/graph/graph_records.h"
@@ -82,6 +83,11 @@ class GraphBatch {
   // Asks the memory for all that the changes will touch, in an order that lets the requests overlap. `hashes` are those
   // of the nodes' names.
   void Prefetch(const Changes& changes, const std::uint32_t* hashes) const;
+  // The ids of many names whose hashes are known, kNoNode for one without a node; the lookups overlap likewise.
+  void FindNodes(const std::vector<std::string_view>& names, const std::vector<std::uint32_t>& hashes,
+                 std::vector<NodeId>* ids) const;
+  // Asks the memory for the lists of the facts' two ends, which FindNodes asked to locate; new nodes have none.
+  void PrefetchLists(const std::vector<std::pair<NodeId, NodeId>>& ends) const;
   NodeId FindNode(std::string_view name) const { return FindNode(name, NameHash(name)); }
   NodeId FindNode(std::string_view name, std::uint32_t hash) const;
   FactId FindFact(NodeId subject, RelationId relation, NodeId object) const;

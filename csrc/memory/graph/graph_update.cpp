@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "memory/graph/graph_batch.h"
 #include "memory/graph/graph_checks.h"
 #include "memory/graph/graph_records.h"
@@ -113,23 +115,80 @@ class Merge {
   std::vector<UpdateResult::Ended> conflicts_;
 };
 
-std::string At(std::size_t triple, const char* field) { return "triples[" + std::to_string(triple) + "]." + field; }
-
-// `end` of triple number `triple`.
-void CheckMention(const Mention& mention, std::size_t triple, const char* end) {
-  if (!IsName(mention.name)) CheckName(mention.name, At(triple, end) + ".name");
-  if (!mention.type.empty() && !IsName(mention.type)) CheckName(mention.type, At(triple, end) + ".type");
+std::string At(const char* list, std::size_t i, const std::string& field) {
+  return std::string(list) + "[" + std::to_string(i) + "]." + field;
 }
 
-NodeId Link(const Mention& mention, GraphBatch* batch, UpdateResult* result) {
-  const NodeId exact = batch->FindNode(mention.name);
-  if (exact == kNoNode) {
-    result->new_nodes.push_back(static_cast<NodeId>(batch->state().num_nodes));
-    return batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, kNoNode);
+void CheckWord(const std::string& word, const char* list, std::size_t i, const char* field) {
+  if (!word.empty() && !IsName(word)) CheckName(word, At(list, i, field));
+}
+
+// The names of nodes in a batch, which lie elsewhere: each is checked, hashed and looked up once.
+class Names {
+ public:
+  explicit Names(std::size_t max_count) {
+    std::size_t room = 2;
+    while (room < 2 * max_count) room *= 2;
+    table_.assign(room, kNone);
+    names_.reserve(max_count);
+    hashes_.reserve(max_count);
   }
-  if (!mention.type.empty() && batch->node(exact).type == kNoType)  // its type stays, if it has one
-    batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, exact);
-  return exact;
+  // The name's number, from 0 on.
+  std::uint32_t Add(std::string_view name, const char* list, std::size_t i, const char* field) {
+    const std::uint32_t hash = NameHash(name);
+    std::size_t place = hash & (table_.size() - 1);
+    for (; table_[place] != kNone; place = (place + 1) & (table_.size() - 1)) {
+      if (hashes_[table_[place]] == hash && names_[table_[place]] == name) return table_[place];
+    }
+    if (!IsName(name)) CheckName(name, At(list, i, field));
+    table_[place] = static_cast<std::uint32_t>(names_.size());
+    names_.push_back(name);
+    hashes_.push_back(hash);
+    return table_[place];
+  }
+  void Find(const GraphBatch& batch) { batch.FindNodes(names_, hashes_, &ids_); }
+
+  NodeId id(std::uint32_t number) const { return ids_[number]; }
+  // The node of this name, made or given a type where it has none.
+  NodeId Link(std::uint32_t number, const Mention& mention, TypeId type, GraphBatch* batch, UpdateResult* result) {
+    NodeId& id = ids_[number];
+    if (id == kNoNode) {
+      result->new_nodes.push_back(static_cast<NodeId>(batch->state().num_nodes));
+    } else if (type == kNoType || batch->node(id).type != kNoType) {
+      return id;
+    }
+    return id = batch->PutNode({mention.name, mention.type, {}, kNoEmbedding}, type, hashes_[number], id);
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  std::vector<std::uint32_t> table_;  // open addressing, at most half full
+  std::vector<std::string_view> names_;
+  std::vector<std::uint32_t> hashes_;
+  std::vector<NodeId> ids_;
+};
+
+// The facts that end by themselves, as their names say.
+std::vector<FactId> FindEnding(const GraphBatch& batch, const std::vector<NamedEnding>& ends,
+                               const std::vector<Changes::Ending>& numbers) {
+  std::vector<FactId> facts;
+  batch.FindFacts(numbers, &facts);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::string where = "invalidate[" + std::to_string(i) + "]";
+    if (facts[i] == kNoFact)
+      throw InvalidInputError(where + ": expected a current fact, got (" + Quote(ends[i].subject) + ", " +
+                              Quote(ends[i].relation) + ", " + Quote(ends[i].object) + ")");
+    const std::int64_t began = batch.fact(facts[i]).valid_at;
+    if (ends[i].invalid_at < began || ends[i].invalid_at == kStillValid)
+      throw InvalidInputError(where + ": expected a time from " + std::to_string(began) +
+                              " on, since when the fact is valid, got " + std::to_string(ends[i].invalid_at));
+  }
+  std::vector<FactId> sorted = facts;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end())
+    throw InvalidInputError("invalidate: expected each fact once, got " + std::to_string(*twice) + " twice");
+  return facts;
 }
 
 }  // namespace
@@ -149,32 +208,68 @@ void KnowledgeGraph::Update(const std::vector<Triple>& triples, const UpdateOpti
   Subgraph room = std::move(result->subgraph);
   *result = UpdateResult();
   result->subgraph = std::move(room);
+  const std::size_t num_triples = triples.size(), num_ends = options.end.size();
+  Names names(2 * (num_triples + num_ends));
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // of subject and object: those that end, then triples
+  numbers.reserve(num_ends + num_triples);
+  for (std::size_t i = 0; i < num_ends; ++i)
+    numbers.emplace_back(names.Add(options.end[i].subject, "invalidate", i, "subject"),
+                         names.Add(options.end[i].object, "invalidate", i, "object"));
+  for (std::size_t i = 0; i < num_triples; ++i) {
+    const Triple& triple = triples[i];
+    const std::uint32_t subject = names.Add(triple.subject.name, "triples", i, "subject.name");
+    CheckWord(triple.subject.type, "triples", i, "subject.type");
+    numbers.emplace_back(subject, names.Add(triple.object.name, "triples", i, "object.name"));
+    CheckWord(triple.object.type, "triples", i, "object.type");
+    if (!IsName(triple.relation)) CheckName(triple.relation, At("triples", i, "relation"));
+    if (triple.valid_at == kStillValid)
+      throw InvalidInputError(At("triples", i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
+  }
   {
     GraphBatch batch(this);
-    CheckRoom(batch.state().num_nodes, 2 * triples.size(), "nodes");
-    CheckRoom(batch.state().num_facts, triples.size(), "facts");
-    std::vector<RelationId> relations;
-    for (std::size_t i = 0; i < triples.size(); ++i) {
-      const Triple& triple = triples[i];
-      CheckMention(triple.subject, i, "subject");
-      CheckMention(triple.object, i, "object");
-      if (!IsName(triple.relation)) CheckName(triple.relation, At(i, "relation"));
-      if (triple.valid_at == kStillValid)
-        throw InvalidInputError(At(i, "valid_at") + ": expected a time below " + std::to_string(kStillValid));
+    CheckRoom(batch.state().num_nodes, 2 * num_triples, "nodes");
+    CheckRoom(batch.state().num_facts, num_triples, "facts");
+    names.Find(batch);
+    std::vector<std::pair<NodeId, NodeId>> linked;
+    linked.reserve(numbers.size());
+    for (const auto& [subject, object] : numbers) linked.emplace_back(names.id(subject), names.id(object));
+    batch.PrefetchLists(linked);
+    std::vector<Changes::Ending> ends;
+    for (std::size_t i = 0; i < num_ends; ++i) {
+      const NamedEnding& end = options.end[i];
+      const RelationId relation = batch.state().vocabulary->relations->Find(end.relation);
+      ends.push_back({linked[i].first, relation, linked[i].second, end.invalid_at});
     }
-    for (const Triple& triple : triples) relations.push_back(batch.Relation(triple.relation));
-    for (const Triple& triple : triples) {
-      if (!triple.subject.type.empty()) batch.Type(triple.subject.type);
-      if (!triple.object.type.empty()) batch.Type(triple.object.type);
+    const std::vector<FactId> ended = FindEnding(batch, options.end, ends);
+    std::vector<RelationId> relations(num_triples);
+    std::vector<std::pair<TypeId, TypeId>> types(num_triples, {kNoType, kNoType});
+    for (std::size_t i = 0; i < num_triples; ++i) {
+      const bool is_same = i > 0 && triples[i].relation == triples[i - 1].relation;
+      relations[i] = is_same ? relations[i - 1] : batch.Relation(triples[i].relation);
+    }
+    const std::string* last = nullptr;  // the type looked up last, and its number
+    TypeId number = kNoType;
+    const auto type_of = [&](const std::string& type) {
+      if (type.empty()) return kNoType;
+      if (last == nullptr || *last != type) number = batch.Type(*(last = &type));
+      return number;
+    };
+    for (std::size_t i = 0; i < num_triples; ++i) {
+      types[i].first = type_of(triples[i].subject.type);
+      types[i].second = type_of(triples[i].object.type);
     }
     CheckKHop(options.khop, batch.state().vocabulary->relations->words.size());
 
+    for (std::size_t i = 0; i < num_ends; ++i) batch.EndFact(ended[i], options.end[i].invalid_at);
     Merge merge(&batch, result);
-    for (std::size_t i = 0; i < triples.size(); ++i) {
-      result->subjects.push_back(Link(triples[i].subject, &batch, result));
-      result->objects.push_back(Link(triples[i].object, &batch, result));
+    for (auto* const ids : {&result->subjects, &result->objects, &result->facts}) ids->reserve(num_triples);
+    for (std::size_t i = 0; i < num_triples; ++i) {
+      const Triple& triple = triples[i];
+      const auto [subject, object] = numbers[num_ends + i];
+      result->subjects.push_back(names.Link(subject, triple.subject, types[i].first, &batch, result));
+      result->objects.push_back(names.Link(object, triple.object, types[i].second, &batch, result));
       result->facts.push_back(
-          merge.Put(result->subjects[i], relations[i], result->objects[i], triples[i].valid_at, triples[i].source));
+          merge.Put(result->subjects[i], relations[i], result->objects[i], triple.valid_at, triple.source));
     }
     batch.Commit();
   }

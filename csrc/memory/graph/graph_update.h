@@ -1,5 +1,6 @@
 // Algorithm 1 of RoboMemory (retrieval-based incremental update) by rules, in one call:
 //
+// 0. end what the caller says has ended by itself;
 // 1. link each entity: a node of exactly this name, else a new node (names that mean the same are the caller's);
 // 2. merge: a fact that is current already gets a source; a new one first ends those it is in conflict with by the
 //    graph's ConflictRules;
@@ -40,9 +41,16 @@ struct Triple {
 Triple ClassedTriple(std::string_view subject, std::string_view relation, std::string_view object,
                      std::int64_t valid_at, std::int64_t source, std::string_view state);
 
+// The end of the current fact that says so.
+struct NamedEnding {
+  std::string subject, relation, object;
+  std::int64_t invalid_at = 0;
+};
+
 struct UpdateOptions {
   bool extract = true;
   KHopOptions khop;
+  std::vector<NamedEnding> end = {};
 };
 
 struct UpdateResult {

@@ -17,6 +17,9 @@ names = st.sampled_from(
 facts = st.lists(st.tuples(names, st.sampled_from(["on", "in", "is", "at", "holds"]), names), min_size=1, max_size=8)
 
 
+LISTS = ("subjects", "objects", "facts", "new_nodes", "added", "repeated", "ended")
+
+
 def classed(fact, time, source):
     subject, relation, object_ = fact
     kinds = [class_of(name.rpartition("/")[2]) for name in (subject, object_)]
@@ -29,7 +32,9 @@ def test_note_is_update_with_types_by_name(batches):
     noted, updated = KnowledgeGraph(rules=HOUSEHOLD_RULES), KnowledgeGraph(rules=HOUSEHOLD_RULES)
     for time, batch in enumerate(batches):
         change = noted.note(batch, valid_at=time, source=time // 2, state="is")
-        assert change == updated.update([classed(fact, time, time // 2) for fact in batch], extract=False)
+        other = updated.update([classed(fact, time, time // 2) for fact in batch], extract=False)
+        assert [getattr(change, name) for name in LISTS] == [getattr(other, name) for name in LISTS]
+        assert change.subgraph is None is other.subgraph
     assert noted.to_bytes() == updated.to_bytes()
 
 
@@ -77,3 +82,53 @@ def test_what_is_not_there_is_refused():
         with pytest.raises(InvalidInputError):
             graph.note(bad, valid_at=1, source=0, state="is")
     assert graph.to_bytes() == before
+
+
+things = st.sampled_from([f"thing {i}" for i in range(12)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.lists(st.tuples(things, things), max_size=5), st.randoms()), min_size=1, max_size=6))
+def test_an_update_that_ends_facts_by_name_is_both_one_after_the_other(batches):
+    one, two = KnowledgeGraph(rules=HOUSEHOLD_RULES), KnowledgeGraph(rules=HOUSEHOLD_RULES)
+    for time, (pairs, random) in enumerate(batches, start=1):
+        with two.snapshot() as now:
+            current = [now.fact(fact) for fact in now.facts().tolist()]
+            ends = [
+                ((now.name(fact.subject), fact.relation, now.name(fact.object)), time)
+                for fact in random.sample(current, min(3, len(current)))
+            ]
+        with two.snapshot() as now:
+            two.apply(invalidate=[((now.find(s), relation, now.find(o)), end) for (s, relation, o), end in ends])
+        triples = [Triple(s, "in" if random.random() < 0.5 else "near", o, time, time) for s, o in pairs]
+        change, other = one.update(triples, invalidate=ends, hops=1), two.update(triples, hops=1)
+        assert [getattr(change, name) for name in LISTS] == [getattr(other, name) for name in LISTS]
+        assert change.subgraph.nodes.tolist() == other.subgraph.nodes.tolist()
+        assert change.subgraph.facts.tolist() == other.subgraph.facts.tolist()
+    with one.snapshot() as now, two.snapshot() as then:
+        assert [now.fact(i) for i in range(now.num_facts)] == [then.fact(i) for i in range(then.num_facts)]
+
+
+@pytest.mark.parametrize(
+    ("invalidate", "message"),
+    [
+        ([(("mug", "in", "sink"), 9)], r"invalidate\[0\]: expected a current fact"),
+        ([(("mug", "near", "cup"), 9)], "expected a current fact"),
+        ([(("", "in", "cup"), 9)], r"invalidate\[0\]\.subject: expected a name"),
+        ([(("mug", "in", "cup"), 4)], "expected a time from 5 on"),
+        ([(("mug", "in", "cup"), 9), (("mug", "in", "cup"), 9)], "each fact once"),
+        ([(("mug", "in"), 9)], "expected 3 values"),
+        ([("mugs", 9)], "expected 3 values"),
+        (5, "expected a list|expected arguments"),
+    ],
+)
+def test_a_wrong_end_changes_nothing(invalidate, message):
+    graph = KnowledgeGraph()
+    graph.update([Triple("mug", "in", "cup", 5)])
+    before = graph.to_bytes()
+    with pytest.raises(InvalidInputError, match=message):
+        graph.update([Triple("new", "in", "cup", 6)], invalidate=invalidate)
+    assert graph.to_bytes() == before
+    graph.update([], invalidate=[(("mug", "in", "cup"), 5)])
+    with graph.snapshot() as now:
+        assert now.num_current_facts == 0
