@@ -56,7 +56,8 @@ LINEAR = {
 
 @pytest.mark.parametrize("pattern", PLANTED)
 def test_a_slow_pattern_is_found(pattern):
-    assert linear_patterns.slow_text(re.compile(pattern), PLANTED[pattern], budget_s=0.3) is not None
+    # An engine that is in a loop over one set does not look at the clock: a third of the length takes a ninth.
+    assert linear_patterns.slow_text(re.compile(pattern), PLANTED[pattern], budget_s=0.1, length=30_000) is not None
 
 
 @pytest.mark.parametrize("pattern", LINEAR)
