@@ -6,16 +6,19 @@ them, files marked `slow` first; single files and folders run in one process. `-
 
 from __future__ import annotations
 
-import atexit
+import contextlib
+import hashlib
 import importlib.util
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,12 +41,33 @@ _MAX_WORKERS = 4  # together they hold about what one process would, 6 GB
 if importlib.util.find_spec("registered"):  # an installed wheel is tried without `experiments/`
     importlib.import_module("registered").register_all()
 
-# A program is compiled once per run, whichever process needs it: the folder is in the environment before jax is
-# imported, and in that of workers and of processes beside the tests.
+
+def _cache() -> pathlib.Path:
+    """Return the folder of what tests keep between runs."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "embodied_mem"
+
+
+def _keep_programs() -> None:
+    """Compile each program once, whichever process or run needs it; what is older than three days goes.
+
+    A folder is for one kind of processor. It is in the environment before jax is imported, and in that of workers and
+    of processes beside the tests.
+    """
+    cpu = pathlib.Path("/proc/cpuinfo")
+    lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
+    kind = "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))} or lines))
+    folder = _cache() / "test_programs" / hashlib.sha256(kind.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another run was first
+            if path.stat().st_mtime < time.time() - 3 * 86_400:
+                path.unlink()
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
+
+
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="embodied_mem_programs_")
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
-    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+    _keep_programs()
 
 # Some hundred processes beside the tests import the package: its modules, too, are compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -83,7 +107,7 @@ def unoptimised() -> Iterator[None]:
 
 def _unpacked(archive: pathlib.Path, name: str, world: str) -> pathlib.Path:
     """Return the folder `name` of an archive, unpacked once to the cache of this user."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "embodied_mem" / world
+    cache = _cache() / world
     if not (cache / name).is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as partial:
@@ -195,12 +219,22 @@ def smollm2_gguf() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def chat_server(smollm2_gguf) -> Iterator[str]:
-    """Address of a llama.cpp server with that model. In a process of its own, which stops when its input is closed."""
+def short_gguf(smollm2_gguf, tmp_path_factory) -> pathlib.Path:
+    """The same model with its first two layers alone, for tests in which it may say anything."""
+    from fewer_layers import save_fewer_layers
+
+    path = tmp_path_factory.mktemp("short") / "smollm2.gguf"
+    save_fewer_layers(smollm2_gguf, path)
+    return path
+
+
+@contextlib.contextmanager
+def _served(path: pathlib.Path) -> Iterator[str]:
+    """A llama.cpp server in a process of its own, which stops when its input is closed; gives its address."""
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip(f"no llama.cpp: {_INSTALL_CHAT}")
     process = subprocess.Popen(
-        [sys.executable, "-c", _SERVER, str(smollm2_gguf)],
+        [sys.executable, "-c", _SERVER, str(path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     with process:
@@ -209,3 +243,17 @@ def chat_server(smollm2_gguf) -> Iterator[str]:
         yield address
         process.stdin.close()
         process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def chat_server(smollm2_gguf) -> Iterator[str]:
+    """Address of a llama.cpp server with that model."""
+    with _served(smollm2_gguf) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def short_chat_server(short_gguf) -> Iterator[str]:
+    """Address of a llama.cpp server with the first layers of that model."""
+    with _served(short_gguf) as address:
+        yield address

@@ -24,15 +24,28 @@ from embodied_mem.memory import LifelongMemory, Scope
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
+HELP = """
+import json, sys
+from embodied_mem.cli import main
+
+for number, command in enumerate(json.loads(sys.argv[1])):
+    print(end="\\0" * (number > 0))
+    try:
+        main([*command, "--help"])
+    except SystemExit as end:
+        assert not end.code, command
+"""
+
+
 def test_the_script_is_declared_and_its_commands_say_their_help():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"embodied-mem": "embodied_mem.cli:run"}
-    for command in ([], ["demo"], ["play"], ["evaluate"], ["memory"], ["view"], ["data"], ["doctor"], ["parity"]):
-        run = subprocess.run(
-            [sys.executable, "-m", "embodied_mem.cli", *command, "--help"], capture_output=True, text=True, cwd=ROOT
-        )
-        assert run.returncode == 0, run.stderr
-        assert run.stdout.startswith(f"usage: {' '.join(['embodied-mem', *command])} "), run.stdout
+    commands = [[], ["demo"], ["play"], ["evaluate"], ["memory"], ["view"], ["data"], ["doctor"], ["parity"]]
+    run = subprocess.run([sys.executable, "-c", HELP, json.dumps(commands)], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    said = run.stdout.split("\0")
+    for command, text in zip(commands, said, strict=True):
+        assert text.startswith(f"usage: {' '.join(['embodied-mem', *command])} "), text
 
 
 def test_an_error_of_the_callers_is_one_line():
@@ -211,14 +224,22 @@ def test_published_weights_are_found_by_their_name_in_a_clone_and_in_a_package(m
         assert of_commands.weights_folder(name) == pathlib.Path(name)
 
 
-@pytest.mark.parametrize("command", ["show", "export", "search"])
-def test_a_reader_that_goes_ends_a_command_without_a_word(tmp_path, command):
-    """As `| head -1` does: after one line of more than a pipe holds, or of little that is flushed at the end."""
+@pytest.fixture(scope="module")
+def told(tmp_path_factory) -> list[pathlib.Path]:
+    """Folders of memories: with less than a pipe holds, and with more."""
+    folders = []
     for count in (3, 3000):
-        folder = tmp_path / str(count)
-        with LifelongMemory.open(folder, Scope(user="ann"), fsync="never") as memory:
+        folders.append(tmp_path_factory.mktemp("told") / str(count))
+        with LifelongMemory.open(folders[-1], Scope(user="ann"), fsync="never") as memory:
             for number in range(count):
                 memory.tell(f"The number of box {number} is {number * 7}.")
+    return folders
+
+
+@pytest.mark.parametrize("command", ["show", "export", "search"])
+def test_a_reader_that_goes_ends_a_command_without_a_word(told, command):
+    """As `| head -1` does: after one line of more than a pipe holds, or of little that is flushed at the end."""
+    for folder in told:
         arguments = [command, str(folder), *(["box", "--budget_tokens", "100000"] if command == "search" else [])]
         run = subprocess.Popen(
             [sys.executable, "-m", "embodied_mem.cli", "memory", *arguments],

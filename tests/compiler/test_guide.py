@@ -23,6 +23,7 @@ PLAYED = [
 ]
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_readme_compiles_a_lifelong_memory(capsys):
     memory = LifelongMemory()
     memory.begin_task("task 1", "put a clean mug in cabinet.", ROOM)

@@ -130,6 +130,7 @@ def test_a_folders_own_chat_template_stands_around_the_prompt(folder, tmp_path):
         ThinkActionFormat(tokenizer, tmp_path)
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_a_small_random_folder_plays(folder):
     config = AlfworldConfig(executor=str(folder), format="think_action", deliveries=("none",), reply_tokens=8)
     executor = thinking_executor(folder, 1.0, config.reply_tokens, 2)

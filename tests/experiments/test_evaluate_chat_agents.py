@@ -278,12 +278,12 @@ def test_what_is_missing_is_said():
         main(["--config=memento", "--agents"])
 
 
-def test_a_real_model_plays_and_is_replayed(chat_server, tmp_path):
-    """SmolLM2 by llama.cpp, whatever it scores; it also writes the memory."""
+def test_a_real_model_plays_and_is_replayed(short_chat_server, tmp_path):
+    """Two layers of SmolLM2 by llama.cpp, whatever they score; they also write the memory."""
     few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "1", "--repeat", "1", "--model", "smollm2"]
     record = ["--agents", "chat_planner_critic", *few, "--record", str(tmp_path / "calls.jsonl")]
     record += ["--memory_model", "smollm2"]
-    report = main([*record, "--server", f"{chat_server}/v1"])
+    report = main([*record, "--server", f"{short_chat_server}/v1"])
     assert report["usage"]["calls"] >= 3
     assert report["memory_model"]["usage"]["calls"] >= 1
     assert played(main(record)) == played(report)

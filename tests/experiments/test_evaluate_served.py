@@ -236,12 +236,12 @@ def test_a_served_compiler_is_as_good_as_the_model_behind_the_server(bank, tmp_p
     assert again["compiler_model"]["usage"]["replayed"] == again["compiler_model"]["usage"]["calls"]
 
 
-def test_models_of_two_families_compile_and_act(chat_server, bank, tmp_path):
-    """SmolLM2 by llama.cpp compiles for itself as executor, whatever it scores."""
+def test_a_real_model_compiles_and_acts(short_chat_server, bank, tmp_path):
+    """Two layers of SmolLM2 by llama.cpp compile for themselves as executor, whatever they score."""
     few = ["--tasks", "generated", "--num_tasks", "1", "--max_steps", "2", "--seeds", "0", "--temperature", "0"]
     few += ["--deliveries", "compiled_chat", "--compiler_model", "smollm2", "--bank_file", bank, "--model", "smollm2"]
     few += ["--record", str(tmp_path / "calls.jsonl"), "--out", str(tmp_path / "out")]
-    report = main([*few, "--server", f"{chat_server}/v1"])
+    report = main([*few, "--server", f"{short_chat_server}/v1"])
     assert report["compiler_model"]["usage"]["calls"] == report["usage"]["calls"] == 2
     assert played(main(few)) == played(report)
 
@@ -338,12 +338,12 @@ def test_a_model_that_sees_is_shown_the_newest_picture_of_each_episode(bank, tmp
     assert played(main(few)) == played(report)
 
 
-def test_a_real_model_plays_and_is_replayed(chat_server, bank, tmp_path):
-    """SmolLM2 by llama.cpp, whatever it scores."""
+def test_a_real_model_plays_and_is_replayed(short_chat_server, bank, tmp_path):
+    """Two layers of SmolLM2 by llama.cpp, whatever they score."""
     few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "2", "--seeds", "0", "--temperature", "0.5"]
     few += ["--deliveries", "none", "compiled_text", "--guidance", "command", "--bank_file", bank, "--model", "smollm2"]
     few += ["--record", str(tmp_path / "calls.jsonl"), "--out", str(tmp_path / "out")]
-    report = main([*few, "--server", f"{chat_server}/v1"])
+    report = main([*few, "--server", f"{short_chat_server}/v1"])
     assert report["usage"]["calls"] == sum(episode.steps for episode in episodes_of(report)) == 8
     assert played(main(few)) == played(report)
 

