@@ -398,7 +398,6 @@ class LifelongDelivery:
 
     def begin(self, views: Sequence[View]) -> None:
         """Retrieves the pools, and begins the tasks in forks."""
-        self._running = []
         for view in views:
             memory = self._memory if isinstance(self._memory, LifelongMemory) else self._memory(view)
             if isinstance(memory, Pool):
@@ -418,11 +417,11 @@ class LifelongDelivery:
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
         """Observes the newest answers, then delivers what the pools say."""
+        self._running = [pair for pair in self._running if any(pair[0] is view for view in views)]
         for view, memory in self._running:
-            if any(view is one for one in views):
-                for action, answer in view.turns[memory.step :]:
-                    memory.observe(action, answer)
-                self._read(view, memory, getattr(view.state, "current", ""))
+            for action, answer in view.turns[memory.step :]:
+                memory.observe(action, answer)
+            self._read(view, memory, getattr(view.state, "current", ""))
         return self._inner.deliver(views, keys)
 
 

@@ -4,18 +4,19 @@
     trajectories = play(envs, executor, delivery, bank, tasks=range(64), seeds=[0] * 64, top_k=6)
     sum(t.won for t in trajectories)
 
-With deliveries, rows that are finished leave the batch; what is random in a row depends on its task and seed only, not
-on its neighbours. `Lockstep` is the batch, for whatever else decides on commands (`training/teachers/episodes`).
+With deliveries, the next task takes the place of an episode that is over. What is random in an episode depends on its
+task and seed only, not on its row or neighbours. `Lockstep` is the batch, for whatever else decides on commands
+(`training/teachers/episodes`).
 """
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import dataclasses
 import functools
-import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -254,6 +255,7 @@ class Row:
     """One episode of a `Lockstep`.
 
     Attributes:
+        number: of the episode, from 0.
         index: of its env.
         task: index of the task in the environments.
         task_id: its name.
@@ -264,6 +266,7 @@ class Row:
         steps: what was seen and done.
     """
 
+    number: int
     index: int
     task: int
     task_id: str
@@ -285,42 +288,59 @@ class Row:
 
 
 class Lockstep:
-    """Episodes of as many tasks as there are envs, or fewer, that step together; those that are over leave.
+    """Episodes that step together, one per env; `refill` gives the envs of those that are over the next tasks.
 
     Args:
         envs: rows beyond `len(tasks)` stay idle.
         tasks: task indices; equal indices start from the same state.
         bank: experiences; those of the task being played are left out. A list holds a bank for each of `tasks`.
         top_k: experiences retrieved per episode.
+        max_steps: end an episode earlier than the envs do.
 
     Attributes:
-        rows: all episodes, in the order of `tasks`.
+        rows: the episodes so far, in the order of `tasks`.
         running: those that go on.
         info: of all envs, the newest.
     """
 
-    def __init__(self, envs: Envs, tasks: Sequence[int], bank: Bank | Sequence[Bank], top_k: int):
-        self._envs = envs
-        indices = [*tasks, *[tasks[0]] * (envs.num_envs - len(tasks))]
-        observations, self.info = envs.reset(options={"task_indices": np.asarray(indices)})
-        self.rows: list[Row] = []
+    def __init__(
+        self, envs: Envs, tasks: Sequence[int], bank: Bank | Sequence[Bank], top_k: int, max_steps: int | None = None
+    ):
+        self._envs, self._top_k, self._limit = envs, top_k, max_steps
         banks = bank if isinstance(bank, Sequence) else [bank] * len(tasks)
-        for i, (task, its_bank) in enumerate(zip(tasks, banks, strict=True)):
-            goal, task_id, text = self.info["goal"][i], self.info["task_id"][i], observations[i]
-            experiences = its_bank.retrieve(goal, k=top_k, context=text, exclude_task_ids=(task_id,))
-            progress = float(self.info["progress"][i])
-            seen = observation(text, self.info, i)
-            view = start_view(goal, text, experiences, task_id, seen.images)
-            view.pool = its_bank.pool(task_id) if isinstance(its_bank, HasPools) else None
-            self.rows.append(Row(i, int(task), task_id, view, seen, progress))
-        self.running = self.rows
+        self._waiting = collections.deque(zip(tasks, banks, strict=True))
+        self.rows: list[Row] = []
+        self.running: list[Row] = []
+        self.refill()
 
-    def steps(self, max_steps: int | None = None) -> Iterator[int]:
-        """Numbers of the steps from 0 until all is over, or `max_steps`, or the envs' limit, were done."""
-        for step in itertools.islice(itertools.count(), max_steps or self._envs.max_steps):
-            if not self.running:
-                return
-            yield step
+    @property
+    def num_left(self) -> int:
+        """Episodes that are not over, those to come included."""
+        return len(self.running) + len(self._waiting)
+
+    def refill(self) -> list[Row]:
+        """Begin the next tasks in the free envs, and return their episodes."""
+        busy, count = {row.index for row in self.running}, self._envs.num_envs
+        free = [i for i in range(count) if i not in busy][: len(self._waiting)]
+        if not free:
+            return []
+        pairs = [self._waiting.popleft() for _ in free]
+        indices = np.full(count, pairs[0][0])  # before the first step every env needs a task
+        indices[free] = [task for task, _ in pairs]
+        options = {"task_indices": indices} | ({"reset_mask": np.isin(range(count), free)} if self.rows else {})
+        observations, self.info = self._envs.reset(options=options)
+        new_rows = [self._begin(i, int(task), bank, observations[i]) for i, (task, bank) in zip(free, pairs)]
+        self.running = [*self.running, *new_rows]
+        return new_rows
+
+    def _begin(self, i: int, task: int, bank: Bank, text: str) -> Row:
+        goal, task_id = self.info["goal"][i], self.info["task_id"][i]
+        experiences = bank.retrieve(goal, k=self._top_k, context=text, exclude_task_ids=(task_id,))
+        seen = observation(text, self.info, i)
+        view = start_view(goal, text, experiences, task_id, seen.images)
+        view.pool = bank.pool(task_id) if isinstance(bank, HasPools) else None
+        self.rows.append(Row(len(self.rows), i, task, task_id, view, seen, float(self.info["progress"][i])))
+        return self.rows[-1]
 
     def step(self, actions: Sequence[str]) -> None:
         """Gives the running rows their commands."""
@@ -336,7 +356,8 @@ class Lockstep:
             row.view.images = row.seen.images
             row.won, progress = _outcome(self.info, i)
             row.progress = max(row.progress, progress)
-        self.running = [row for row in self.running if not (terminations[row.index] or truncations[row.index])]
+        over = np.asarray(terminations) | np.asarray(truncations)
+        self.running = [row for row in self.running if not (over[row.index] or len(row.steps) == self._limit)]
 
 
 def _outcome(info: Mapping[str, Any], index: int) -> tuple[bool, float]:
@@ -392,11 +413,11 @@ def row_keys(seeds: Sequence[int] | np.ndarray, tasks: Sequence[int]) -> jax.Arr
 
 
 @functools.cache
-def _fold_in() -> Callable[[jax.Array, int], jax.Array]:
-    """(keys [B], number) -> keys [B]; compiled once."""
+def _fold_in() -> Callable[[jax.Array, Sequence[int] | np.ndarray], jax.Array]:
+    """(keys [B], numbers [B]) -> keys [B]; compiled once."""
     import jax
 
-    return jax.jit(jax.vmap(jax.random.fold_in, (0, None)))
+    return jax.jit(jax.vmap(jax.random.fold_in))
 
 
 def _admissible(info: Mapping[str, Any]) -> Sequence[Sequence[str]]:
@@ -421,33 +442,33 @@ def play(
     constrained: bool = False,
     scheme: ThinkAction | None = None,
 ) -> list[Trajectory]:
-    """Plays one episode per entry of `tasks`, at most `envs.num_envs` of them, and returns them in that order.
+    """Play an episode per task, `envs.num_envs` at a time, and return them in order.
 
     Args:
-        envs, bank, tasks, top_k: see `Lockstep`.
+        envs, bank, tasks, top_k, max_steps: see `Lockstep`.
         executor: acts.
-        delivery: gives memory; `begin` is called once.
+        delivery: gives memory; `begin` is called whenever episodes begin, with these.
         seeds: per row, for sampling.
         shown: as the executor was trained with.
-        max_steps: stop earlier than the environments do.
-        on_step: called after each step with (episodes running, episodes won).
+        on_step: called after each step with (episodes that are not over, episodes won).
         constrained: the executor gives one of the world's `admissible_commands` and nothing else.
         scheme: writes the executor's prompts in place of `executor_text`; lists the world's commands.
 
     Raises:
         InvalidInputError: `constrained` or `scheme`, and the world does not list them.
     """
-    game, count = Lockstep(envs, tasks, bank, top_k), len(tasks)
+    game, width = Lockstep(envs, tasks, bank, top_k, max_steps), min(len(tasks), envs.num_envs)
     delivery.begin([row.view for row in game.rows])
-    given: list[list[Delivered]] = [[] for _ in range(count)]
-    used: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    compile_s, execute_s, prefill_s, decode_s = np.zeros((4, count))
+    given: list[list[Delivered]] = [[] for _ in tasks]
+    used: list[list[tuple[int, int]]] = [[] for _ in tasks]
+    compile_s, execute_s, prefill_s, decode_s = np.zeros((4, len(tasks)))
     keys, fold_in = row_keys(seeds, tasks), _fold_in()
-    for step in game.steps(max_steps):
-        rows = [row.index for row in game.running]
+    while game.running:
+        rows, numbers = [row.index for row in game.running], [row.number for row in game.running]
         views = [row.view for row in game.running]
-        # Always `count` keys, those of the running rows first: arrays of one shape are compiled once.
-        step_keys = fold_in(keys[np.asarray([*rows, *rows[:1] * (count - len(rows))])], step)
+        # Always `width` keys, those of the running rows first: arrays of one shape are compiled once.
+        episodes = np.asarray([*numbers, *numbers[:1] * (width - len(rows))])
+        step_keys = fold_in(keys[episodes], np.asarray([len(game.rows[number].steps) for number in episodes]))
         started = time.perf_counter()
         delivered = delivery.deliver(views, step_keys)
         compiled = time.perf_counter()
@@ -467,18 +488,20 @@ def play(
             more["choices"] = [_admissible(game.info)[row] for row in rows]
         if any(view.images for view in views):
             more["pictures"] = [view.images for view in views]
-        turn = executor.act(prompts, fold_in(step_keys, 1), soft, **more)
+        turn = executor.act(prompts, fold_in(step_keys, np.ones(width, int)), soft, **more)
         done = time.perf_counter()
         game.step(turn.actions)
-        for position, row in enumerate(rows):
-            given[row].append(delivered[position])
-            used[row].append((turn.tokens_in[position], turn.tokens_out[position]))
-        compile_s[rows] += (compiled - started) / len(rows)
-        execute_s[rows] += (done - compiled) / len(rows)
-        prefill_s[rows] += turn.prefill_s / len(rows)
-        decode_s[rows] += turn.decode_s / len(rows)
+        for position, number in enumerate(numbers):
+            given[number].append(delivered[position])
+            used[number].append((turn.tokens_in[position], turn.tokens_out[position]))
+        compile_s[numbers] += (compiled - started) / len(rows)
+        execute_s[numbers] += (done - compiled) / len(rows)
+        prefill_s[numbers] += turn.prefill_s / len(rows)
+        decode_s[numbers] += turn.decode_s / len(rows)
         if on_step:
-            on_step(len(game.running), sum(row.won for row in game.rows))
+            on_step(game.num_left, sum(row.won for row in game.rows))
+        if new_rows := game.refill():
+            delivery.begin([row.view for row in new_rows])
     return [
         Trajectory(
             row.task, int(seeds[i]), row.episode, row.progress,

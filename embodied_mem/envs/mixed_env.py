@@ -32,13 +32,13 @@ class MixedEnvs:
         self._world = np.zeros(self.num_envs, int)
 
     def reset(self, *, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
-        indices = np.asarray(options["task_indices"])
-        self._world = np.searchsorted(self._starts, indices, side="right") - 1
+        """Start episodes in all rows, or in those of `options["reset_mask"]`."""
+        indices, mask = np.asarray(options["task_indices"]), options.get("reset_mask", np.ones(self.num_envs, bool))
+        self._world = np.where(mask, np.searchsorted(self._starts, indices, side="right") - 1, self._world)
         answers = []
         for number, part in enumerate(self._parts):
             own = np.where(self._world == number, indices - self._starts[number], 0)
-            answers.append(part.reset(options={"task_indices": own}))
+            answers.append(part.reset(options={**options, "task_indices": own}))
         return self._picked([texts for texts, _ in answers]), self._told([info for _, info in answers])
 
     def step(self, commands: Sequence[str]) -> tuple[Any, ...]:

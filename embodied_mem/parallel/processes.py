@@ -99,8 +99,8 @@ class SharedEnvs:
         self._own = slice(first, first + envs.num_envs)
 
     def reset(self, *, options: dict[str, Any]) -> tuple[list[str], dict[str, list[Any]]]:
-        """Returns (observations, info) of all rows; `options["task_indices"]` has a task for each."""
-        observations, info = self._envs.reset(options={"task_indices": options["task_indices"][self._own]})
+        """Returns (observations, info) of all rows; `options` are arrays over rows."""
+        observations, info = self._envs.reset(options={name: values[self._own] for name, values in options.items()})
         gathered = _gather({"observations": observations} | _told(info))
         return gathered.pop("observations"), gathered
 

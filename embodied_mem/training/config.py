@@ -353,6 +353,7 @@ class GRPOConfig(ConfigPart, part="grpo"):
         num_tasks: tasks per update (N); each is played `group_size` times from one snapshot.
         group_size: trajectories per task (K).
         max_steps: episode limit during rollouts.
+        rollout_rows: episodes side by side; the next takes the place of one that is over. 0: all of an update.
         microbatch: step samples per forward-backward pass; gradients are accumulated.
         minibatches: optimizer steps per batch of episodes; with more than one, later ones are off-policy and clipped.
         density: how the log-densities of a soft token's D numbers count, see `objectives.grpo_update`: their `sum` is
@@ -367,6 +368,7 @@ class GRPOConfig(ConfigPart, part="grpo"):
     num_tasks: int = bounded(4, ">= 1")
     group_size: int = bounded(4, ">= 2; a group of one has no baseline")
     max_steps: int = bounded(15, ">= 1")
+    rollout_rows: int = bounded(0, ">= 0 (0: all)")
     learning_rate: float = bounded(1e-6, "> 0")
     min_learning_rate: float = 1e-7
     weight_decay: float = 0.01
@@ -383,6 +385,11 @@ class GRPOConfig(ConfigPart, part="grpo"):
     old_log_probs: str = bounded("sampler", "sampler or trainer")
     max_importance: float = bounded(0.0, ">= 0")
     rewards: str = bounded("own", "own or shuffled")
+
+    @property
+    def num_rows(self) -> int:
+        """Episodes that are played side by side."""
+        return self.rollout_rows or self.num_tasks * self.group_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -444,7 +451,7 @@ _NEWER = (
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
     ("data", "commands", False), ("data", "executor", ""),
-    ("grpo", "old_log_probs", "sampler"), ("grpo", "max_importance", 0.0),
+    ("grpo", "old_log_probs", "sampler"), ("grpo", "max_importance", 0.0), ("grpo", "rollout_rows", 0),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 

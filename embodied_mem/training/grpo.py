@@ -493,15 +493,8 @@ def accumulate(
 
 
 def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) -> CompilerModel:
-    """Train the compiler by GRPO on the training tasks; the executor acts greedily and stays frozen.
-
-    Raises:
-        InvalidInputError: too few envs for a batch of episodes.
-    """
+    """Train the compiler by GRPO on the training tasks; the executor acts greedily and stays frozen."""
     config, rl, place, axes = run.config, run.config.grpo, run.place, parameter_axes(model)
-    num_episodes, num_envs = rl.num_tasks * rl.group_size, games.tasks.rollout.num_envs
-    if num_envs < num_episodes:
-        raise InvalidInputError(f"envs: expected {num_episodes} for a batch, got {num_envs}")
     graph, params, frozen = split_model(config, model)
     frozen = place.params(frozen, axes)
     # From here on the executor only acts; what is frozen of the compiler lies in both layouts.

@@ -39,7 +39,7 @@ class TrainingTasks:
 
     Attributes:
         train: training tasks, for the teacher; 64 in lockstep.
-        rollout: the same tasks, as many in lockstep as a GRPO batch has episodes.
+        rollout: the same tasks, `grpo.num_rows` in lockstep.
         valid: validation tasks.
         num_train: number of training tasks.
         num_valid: number of validation tasks.
@@ -111,7 +111,7 @@ def make_tasks(config: Config) -> TrainingTasks:
         raise InvalidInputError("data.commands: expected one world whose guidance can be carried out by rule")
     return TrainingTasks(
         make(train, 64, TEACHER_STEPS),
-        make_shared(train, rl.num_tasks * rl.group_size, rl.max_steps),
+        make_shared(train, rl.num_rows, rl.max_steps),
         validation,
         sum(map(len, train)),
         sum(map(len, valid)),

@@ -211,6 +211,11 @@ class LifeEnvs:
 
     def __init__(self, days: Sequence[Day], num_envs: int, seed: int, max_steps: int):
         self.num_envs, self.max_steps = num_envs, max_steps
+        self._playing, self._left, self._is_lost = (
+            [days[0]] * num_envs,
+            np.zeros(num_envs, int),
+            np.zeros(num_envs, bool),
+        )
         self._days, self._envs = days, envs.make(
             "alfworld", tasks=[_game(day) for day in days], num_envs=num_envs, seed=seed, max_steps=max_steps
         )  # fmt: skip
@@ -220,10 +225,11 @@ class LifeEnvs:
         return self._days[task_index].game.trial
 
     def reset(self, *, options: dict[str, Any]) -> tuple[Sequence[str], Mapping[str, Any]]:
-        """Begin the tasks of all environments."""
-        self._playing = [self._days[i] for i in options["task_indices"]]
-        budgets = [day.budget if self.max_steps < TEACHER_STEPS else self.max_steps for day in self._playing]
-        self._left, self._is_lost = np.array(budgets), np.zeros(self.num_envs, bool)
+        """Begin the tasks of all environments, or of those in `options["reset_mask"]`."""
+        for row in np.flatnonzero(options.get("reset_mask", np.ones(self.num_envs, bool))):
+            day = self._playing[row] = self._days[options["task_indices"][row]]
+            self._left[row] = day.budget if self.max_steps < TEACHER_STEPS else self.max_steps
+            self._is_lost[row] = False
         return self._envs.reset(options=options)
 
     def step(self, actions: Sequence[str]) -> tuple[Sequence[str], Any, np.ndarray, np.ndarray, Mapping[str, Any]]:

@@ -107,7 +107,7 @@ def plan_run(config: Config, models: list[PlannedModel], prompt_length: int = PR
     sampling = mesh.for_sampling(config.mesh.sampling_tensor) if config.mesh.sampling_tensor else None
     acting = {"sampled": ("compiler", "executor"), "only_sampled": ("executor",)}
     sft, grpo = config.compiler_sft, config.grpo
-    model, episodes, chunk = config.model, grpo.num_tasks * grpo.group_size, config.mesh.logits_chunk
+    model, episodes, chunk = config.model, grpo.num_rows, config.mesh.logits_chunk
     phases = (
         Phase(
             "sft",

@@ -141,9 +141,14 @@ def forecast(config: Config, models: Mapping[str, PlannedModel], chip: Chip, len
     sample = {role: _Work(models[role], acting, chip) for role in models}
     episodes, whole = rl.num_tasks * rl.group_size, not config.model.lora
     written = {"compiler": config.model.max_compiler_tokens, "executor": config.model.max_action_tokens}
-    token_s = {role: sample[role].decode_s(episodes, lengths[role]) for role in models}
-    rollout_s = rl.max_steps * sum(
-        sample[role].pass_s(episodes, lengths[role] - written[role]) + written[role] * token_s[role] for role in models
+    token_s = {role: sample[role].decode_s(rl.num_rows, lengths[role]) for role in models}
+    rollout_s = (
+        rl.max_steps
+        * (episodes / rl.num_rows)
+        * sum(
+            sample[role].pass_s(rl.num_rows, lengths[role] - written[role]) + written[role] * token_s[role]
+            for role in models
+        )
     )
     length = lengths["compiler"]
     parts = math.ceil(episodes * rl.max_steps / rl.microbatch)
@@ -153,7 +158,7 @@ def forecast(config: Config, models: Mapping[str, PlannedModel], chip: Chip, len
     sft_step_s += train["executor"].train_s(acted, lengths["executor"], trained=False, remat=mesh.remat)
     return Forecast(
         chip.name,
-        {role: episodes / token_s[role] for role in models},
+        {role: rl.num_rows / token_s[role] for role in models},
         rollout_s,
         update_s,
         sft_step_s,

@@ -131,7 +131,7 @@ def compiled_memory(config: Config, *, compiler_length: int, executor_length: in
     yield _compiled("grpo", place, handed, gradient, state.trainable, frozen, policy, grpo.Totals(1.0, 1.0))
 
     playing = models.acting_placement(config)
-    rows = playing.rows(rl.num_tasks * rl.group_size)
+    rows = playing.rows(rl.num_rows)
     decoder_graph, decoder = nnx.split(nnx.merge(graph, state.trainable, frozen).decoder)
     decoder = _placed(playing, decoder, axes)
     executor = _placed(playing, executor, models.parameter_axes(nnx.merge(executor_graph, executor)))

@@ -214,9 +214,10 @@ class AlfworldTextAdapter:
         self._rows = [self.row(tasks, self.max_steps) for _ in range(num_envs)]
 
     def reset(self, *, options: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-        """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
-        texts = [row.begin(int(index)) for row, index in zip(self._rows, options["task_indices"], strict=True)]
-        return texts, self._info()
+        """Start episodes in all rows, or in those of `options["reset_mask"]`."""
+        mask = options.get("reset_mask", [True] * self.num_envs)
+        rows = zip(self._rows, options["task_indices"], mask, strict=True)
+        return [row.begin(int(index)) if begins else NOTHING for row, index, begins in rows], self._info()
 
     def step(self, commands: Sequence[str]) -> tuple[list[str], Flags, Flags, Flags, dict[str, Any]]:
         """Step each row by one command; a row whose episode ended rests. As `gymnasium.vector.VectorEnv.step`."""

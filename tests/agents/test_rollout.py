@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from zlib import crc32
 
 import jax
 import numpy as np
@@ -13,13 +14,16 @@ from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
 from embodied_mem.agents.rollout import play, row_keys
 from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.executor_format import encode_prompts
-from embodied_mem.compiler.memory_compiler import buckets_within, fit
+from embodied_mem.compiler.memory_compiler import MemoryCompiler, buckets_within, fit
 from embodied_mem.compiler.prompts import Shown, executor_prompt, split_soft
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import LifelongMemory, MemoryBank
+from embodied_mem.memory.pool import Reading
+from embodied_mem.models import prompt_cache
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
+from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
 
@@ -76,6 +80,79 @@ def test_a_row_keeps_its_keys_when_another_leaves():
     won, left = played([(0, 0), (3, 1)])
     assert len(won[2].steps) < len(left[2].steps) == 12
     assert played([(3, 1)]) == [left]
+
+
+class Ending:
+    """A world whose episode of task t ends after 1 + t % 3 steps; it counts resets."""
+
+    def __init__(self, num_envs):
+        self.envs = world(num_envs)
+        self.num_envs, self.max_steps, self.resets = num_envs, 6, 0
+
+    def reset(self, *, options):
+        self.resets += 1
+        begun = options.get("reset_mask", np.ones(self.num_envs, bool))
+        limits = 1 + np.asarray(options["task_indices"]) % 3
+        self.left = np.where(begun, limits, self.left if self.resets > 1 else 0)
+        return self.envs.reset(options=options)
+
+    def step(self, actions):
+        self.left -= 1
+        observations, rewards, terminations, truncations, info = self.envs.step(actions)
+        return observations, rewards, terminations | (self.left == 0), truncations, info
+
+
+PAIRS = [(0, 0), (3, 0), (2, 1), (2, 2), (5, 9), (7, 0), (1, 4), (6, 0)]
+
+
+def refilled(num_envs, executor, delivery):
+    ending = Ending(num_envs)
+    trajectories = play(
+        ending, executor, delivery, PAST, tasks=[t for t, _ in PAIRS], seeds=[s for _, s in PAIRS], top_k=2
+    )
+    return ending, trajectories
+
+
+@pytest.mark.parametrize("name", ["none", "static", "compiled", "lifelong_compiled"])
+def test_the_next_episode_takes_the_place_of_one_that_is_over_and_is_as_in_a_row_of_its_own(name):
+    def played(num_envs):
+        executor, compiler = Scripted(), ScriptedCompiler(lambda *read: f"experience\ndo: {crc32(repr(read).encode())}")
+        reading = Reading(kinds=("experience", "place"))
+        delivery = make_delivery(name, compiler, memory=LifelongMemory(), reading=reading)
+        ending, trajectories = refilled(num_envs, executor, delivery)
+        assert [len(t.episode.steps) for t in trajectories] == [1 + task % 3 for task, _ in PAIRS]
+        return ending, [len(prompts) for prompts in executor.prompts], [what(t) for t in trajectories]
+
+    _, running, straight = played(8)
+    assert running == [8, 5, 3]
+    ending, running, together = played(3)
+    assert together == straight
+    # Batches of three that wait for their last one would take 3 + 3 + 2 steps.
+    assert (running, ending.resets) == ([3, 3, 3, 3, 3, 1], 4)
+    assert played(1)[2] == straight
+
+
+def test_refilled_rows_sample_the_same_tokens_in_one_program_per_shape():
+    tokenizer = train_bpe(["goal: put a mug in shelf 1 > go to desk 1 brief noaction do: why: searched"] * 2, 300)
+    shape = {"width": 16, "num_layers": 1, "num_heads": 2, "num_kv_heads": 1, "head_dim": 8, "mlp_width": 16}
+    decoder = Decoder(DecoderConfig(vocab_size=tokenizer.vocab_size, max_length=1024, **shape), rngs=nnx.Rngs(0))
+    soft_mem = SoftMem(SoftMemConfig(4, embedding_std=0.02), compiler_width=16, executor_width=16, rngs=nnx.Rngs(1))
+
+    def played(num_envs):
+        compiler = MemoryCompiler(
+            decoder, soft_mem, tokenizer, max_tokens=6, temperature=1.2, length_buckets=(896,), batch_buckets=(8,)
+        )
+        traced = prompt_cache._write._cache_size()
+        _, trajectories = refilled(num_envs, Scripted(), make_delivery("compiled", compiler))
+        return [t.delivered for t in trajectories], prompt_cache._write._cache_size() - traced
+
+    (straight, traced), (together, traced_again) = played(8), played(3)
+    assert (traced, traced_again) == (1, 0)
+    for one, other in zip(straight, together, strict=True):
+        for expected, got in zip(one, other, strict=True):
+            np.testing.assert_array_equal(got.record.tokens, expected.record.tokens)
+            for name in ("log_probs", "soft", "soft_log_density"):  # what is kept of another prompt rounds differently
+                np.testing.assert_allclose(getattr(got.record, name), getattr(expected.record, name), atol=2e-6)
 
 
 def test_every_seed_and_task_has_its_own_key():

@@ -47,6 +47,14 @@ def test_rows_are_those_of_their_worlds():
     for command in ("take cup 1 from blacktable 1", "go to sofa 1", "move cup 1 to sofa 1"):
         texts, rewards, ended, _, info = mixed.step(["look", command, "look"])
     assert (list(info["won"]), list(ended), list(rewards)) == ([False, True, False], [False, True, False], [0, 1, 0])
+    mask = np.array([False, True, False])
+    texts, info = mixed.reset(options={"task_indices": [0, 0, 0], "reset_mask": mask})
+    [text], own = alfworld.reset(options={"task_indices": np.array([0])})
+    assert (texts[1], info["goal"][1], info["goal"][2]) == (text, own["goal"][0], "put a cup in sofa.")
+    alfworld.reset(options={"task_indices": np.array([1])})
+    for command in (place, "look", "look", "look"):
+        [text] = alfworld.step([command])[0]
+    assert mixed.step(["look", "look", "look"])[0][0] == text, "a row that did not begin goes on"
 
 
 @pytest.fixture

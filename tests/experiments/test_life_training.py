@@ -101,6 +101,21 @@ def test_taking_what_is_somebody_elses_and_too_many_steps_end_a_day_as_lost(days
     assert not game.running
 
 
+def test_a_day_that_begins_later_has_its_own_limit(days):
+    first, second = days[:2]
+    envs = LifeEnvs(days, 1, seed=0, max_steps=20)
+    game = Lockstep(envs, [0, 1], _Nothing(), 1)
+    for _ in range(first.budget):
+        game.step(["look"])
+    assert (game.running, game.num_left) == ([], 1)
+    [row] = game.refill()
+    assert (row.number, row.index, row.task) == (1, 0, 1)
+    for _ in range(second.budget):
+        assert game.running
+        game.step(["look"])
+    assert not game.running
+
+
 class _Nothing:
     def retrieve(self, goal, k, context, exclude_task_ids):
         return ()

@@ -1,4 +1,4 @@
-"""Runs `--config=grpo_tpu`, but smaller: `python small_pod_run.py DIR WEIGHTS SECONDS`.
+"""Runs `--config=grpo_tpu`, but smaller: `python small_pod_run.py DIR WEIGHTS SECONDS [--field VALUE]`.
 
 WEIGHTS has `compiler/` and `executor/`. After so many seconds it writes to stderr where its threads stand, and goes on.
 The mesh is 1 x 8 x 1, so that it takes eight devices, of however many processes, and episodes are
@@ -34,4 +34,4 @@ if __name__ == "__main__":
     grpo.advantages_of = lambda trajectories, group_size: (np.resize(np.float32([1, -1]), len(trajectories)), 0)
     arguments = [f"--{name}={value}" for name, value in FIELDS.items()]
     given = ["--config=grpo_tpu", "--run_dir", sys.argv[1], f"--model.weights={sys.argv[2]}", "--unchecked", "--json"]
-    run(lambda: train.main([*given, *arguments]))
+    run(lambda: train.main([*given, *arguments, *sys.argv[4:]]))

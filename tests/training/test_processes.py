@@ -196,7 +196,7 @@ def test_shared_environments_are_those_of_the_processes_one_behind_the_other(mon
 
     whole = make(4)
     told: dict[int, list] = {0: [], 1: []}
-    tasks = np.asarray([2, 0, 1, 1])
+    tasks, mask = np.asarray([2, 0, 1, 1]), np.array([False, True, False, True])
     actions = [["look", "inventory", "examine everything", "look"], ["inventory"] * 4]
 
     def played(index, gather) -> list:
@@ -206,7 +206,8 @@ def test_shared_environments_are_those_of_the_processes_one_behind_the_other(mon
         shared = processes.SharedEnvs(make(2))
         assert (shared.num_envs, shared.max_steps) == (4, 2)
         answers = [shared.reset(options={"task_indices": tasks})]
-        return answers + [shared.step(commands) for commands in actions]
+        answers += [shared.step(commands) for commands in actions]
+        return [*answers, shared.reset(options={"task_indices": tasks[::-1], "reset_mask": mask})]
 
     def note(index):
         def gather(value):
@@ -233,3 +234,6 @@ def test_shared_environments_are_those_of_the_processes_one_behind_the_other(mon
                 assert list(got) == list(wanted)
             assert list(each[number][4]["won"]) == list(expected[4]["won"])
     assert expected[3].all(), "truncated at the second step"
+    observations, info = whole.reset(options={"task_indices": tasks[::-1], "reset_mask": mask})
+    for each in answers:
+        assert (list(each[-1][0]), each[-1][1]["task_id"]) == (list(observations), list(info["task_id"]))

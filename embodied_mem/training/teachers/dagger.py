@@ -90,25 +90,25 @@ def own_episodes(
         return _read(path)
     config, envs, bank = games.config, games.tasks.train, games.seen(number)
     drawn = _drawn((config.seed, 5), number, config.correction.num_games, games.tasks.num_train)
-    top_k = config.memory.top_k
-    samples: list[Sample] = []
-    won: list[bool] = []
+    over = 0
     with Progress("own episodes", len(drawn), unit="game", silent=not is_first()) as progress:
-        for start in range(0, len(drawn), envs.num_envs):
-            chunk = drawn[start : start + envs.num_envs]
-            played = play(
-                envs, executor, delivery_in_training(config, compiler), bank,
-                tasks=chunk, seeds=[config.seed] * len(chunk), top_k=top_k,
-                shown=config.memory.shown, max_steps=config.correction.max_steps,
-            )  # fmt: skip
 
-            def labels(trajectory: Trajectory) -> list[Sample]:
-                relabelled = relabel(trajectory, games.tasks.make_teacher(trajectory.task))
-                return list({sample.compiler_prompt: sample for sample in relabelled}.values())
+        def on_step(left: int, won: int) -> None:
+            nonlocal over
+            progress.update(len(drawn) - left - over, won=won / max(len(drawn) - left, 1))
+            over = len(drawn) - left
 
-            samples += itertools.chain(*games.tasks.each(labels, played))
-            won += [trajectory.won for trajectory in played]
-            progress.update(len(chunk), won=float(np.mean(won)))
+        played = play(
+            envs, executor, delivery_in_training(config, compiler), bank,
+            tasks=drawn, seeds=[config.seed] * len(drawn), top_k=config.memory.top_k,
+            shown=config.memory.shown, max_steps=config.correction.max_steps, on_step=on_step,
+        )  # fmt: skip
+
+    def labels(trajectory: Trajectory) -> list[Sample]:
+        relabelled = relabel(trajectory, games.tasks.make_teacher(trajectory.task))
+        return list({sample.compiler_prompt: sample for sample in relabelled}.values())
+
+    samples = list(itertools.chain(*games.tasks.each(labels, played)))
     _write(path, samples)
     return samples
 

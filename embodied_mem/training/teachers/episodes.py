@@ -162,12 +162,12 @@ def play_teacher(
     """
     data = TeacherData([], [], 0)
     for first in range(0, len(tasks), envs.num_envs):
-        game = Lockstep(envs, tasks[first : first + envs.num_envs], bank, top_k)
+        game = Lockstep(envs, tasks[first : first + envs.num_envs], bank, top_k, max_steps)
         start = functools.partial(
             _TaughtRow, make_teacher=make_teacher, seed=seed, info=game.info, plain=plain, recall=recall
         )
         lessons = list(each(start, game.rows))
-        for _ in game.steps(max_steps):
+        while game.running:
             running = [lessons[row.index] for row in game.running]
             for taught in running:
                 taught.take_down(taught.row.view, taught.lesson, taught.plain_action)

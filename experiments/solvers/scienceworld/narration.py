@@ -19,6 +19,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
+import numpy as np
+
 from embodied_mem.envs.vector_env import Answers, Reset
 from embodied_mem.memory import Experience
 
@@ -198,14 +200,15 @@ class BriefScienceWorld:
         self._envs = envs
         self.num_envs, self.max_steps = envs.num_envs, envs.max_steps
         self.outcomes: list[Outcome | None] = [None] * self.num_envs
-        self._narrators: list[Narrator] = []
-        self._steps = 0
+        self._narrators = [Narrator("")] * self.num_envs
+        self._steps = np.zeros(self.num_envs, int)
 
     def reset(self, *, options: dict[str, Any]) -> Reset:
-        """Start the episodes of `options["task_indices"]`, one per row; returns (observations, info)."""
+        """Start episodes in all rows, or in those of `options["reset_mask"]`."""
         texts, info = self._envs.reset(options=options)
-        self._narrators = [Narrator(text.removesuffix(f"\n\n{goal}")) for text, goal in zip(texts, info["goal"])]
-        self.outcomes, self._steps = [None] * self.num_envs, 0
+        for row in np.flatnonzero(options.get("reset_mask", np.ones(self.num_envs, bool))):
+            self._narrators[row] = Narrator(texts[row].removesuffix(f"\n\n{info['goal'][row]}"))
+            self.outcomes[row], self._steps[row] = None, 0
         return [narrator.first for narrator in self._narrators], info
 
     def step(self, commands: Sequence[str]) -> Answers:
@@ -214,6 +217,6 @@ class BriefScienceWorld:
         self._steps += 1
         for row in range(self.num_envs):
             if (ended[row] or cut[row]) and self.outcomes[row] is None and not info["crashed"][row]:
-                self.outcomes[row] = outcome_of(self._envs, info, row, self._steps)
+                self.outcomes[row] = outcome_of(self._envs, info, row, int(self._steps[row]))
         told = [narrator.tell(*said) for narrator, *said in zip(self._narrators, commands, texts)]
         return told, rewards, ended, cut, info
