@@ -118,6 +118,8 @@ _MICRO = 1_000_000
 _MAX_KNOWN, _DROPPED = 16384, 128
 """Limit of the caches of facts and of names, and how many entries are dropped at a time."""
 
+MOST_OF_KIND = 64
+"""Things of a class that are looked for in the other rooms of a home."""
 _MAX_PLACES = 8
 """Places of which the things are kept by class."""
 
@@ -487,7 +489,7 @@ class SpatialIndex:
         return places[place]
 
     def named_in(self, rooms: Sequence[str], phrases: Sequence[tuple[str, str]], now: Snapshot) -> list[int]:
-        """Return `named` of many rooms."""
+        """Return `named` of many rooms, of the latest things of each class."""
         places = self._places_asked(phrases)
         if new := [room for room in rooms if room not in places]:
             words = {word for phrase, kind in phrases for word in (phrase, kind, phrase.removesuffix("s"))}
@@ -496,10 +498,10 @@ class SpatialIndex:
             ends = {end for code in like for end in (kinds[code][1], kinds[code][1].rpartition(" ")[2])}
             if not self.other_names:
                 phrases = [one for one in phrases if not ends.isdisjoint((*one, one[0].removesuffix("s")))]
-            things = self._things_of_kinds(like)
-            for room in new:
-                here = {} if (code := self._places.find(room)) is None else things.get(code, {})
-                places[room] = self._named_of(here, room, phrases, now) if here or self.other_names else {}
+            things = {self._places.words[code] or "": here for code, here in self._things_of_kinds(like).items()}
+            places |= {room: {} for room in new}
+            for room in new if self.other_names else things.keys() & new:
+                places[room] = self._named_of(things.get(room, {}), room, phrases, now)
         return [node for room in rooms for node in places[room]]
 
     def _places_asked(self, phrases: Sequence[tuple[str, str]]) -> dict[str, dict[int, None]]:
@@ -509,14 +511,26 @@ class SpatialIndex:
         return self._asked[1]
 
     def _things_of_kinds(self, codes: Sequence[int]) -> dict[int, dict[str, list[int]]]:
-        """Return the things of these classes by place and class, oldest first."""
+        """Return the things of these classes by place and class, oldest first.
+
+        Of more than `MOST_OF_KIND` of a class those that were seen last.
+        """
         is_asked, words = np.zeros(len(self._kinds.words) + 1, np.bool_), self._kinds.words
-        is_asked[codes] = True
+        is_asked[codes] = True  # of no class: the last one
+        pages = [
+            (first + (at := is_asked[page[_KIND]].nonzero()[0]), page[:, at]) for first, page in self._nodes.pages()
+        ]
+        nodes, rows = np.concatenate([one for one, _ in pages]), np.concatenate([page for _, page in pages], axis=1)
+        if len(nodes) > MOST_OF_KIND:
+            times = np.append(self._facts.column(_TIME), _NONE)[rows[_LAST]]  # of no place: the last one
+            order = np.lexsort((times, rows[_KIND]))
+            counts = np.unique(rows[_KIND], return_counts=True)[1]
+            places_left = np.repeat(np.cumsum(counts), counts) - np.arange(len(nodes))
+            latest = np.sort(order[places_left <= MOST_OF_KIND])
+            nodes, rows = nodes[latest], rows[:, latest]
         things: dict[int, dict[str, list[int]]] = {}
-        for first, page in self._nodes.pages():
-            at = is_asked[page[_KIND]].nonzero()[0]  # of no class: the last one
-            for number, place, kind in zip((first + at).tolist(), page[_PLACE, at].tolist(), page[_KIND, at].tolist()):
-                things.setdefault(place, {}).setdefault(words[kind] or "", []).append(number)
+        for number, place, kind in zip(nodes.tolist(), rows[_PLACE].tolist(), rows[_KIND].tolist()):
+            things.setdefault(place, {}).setdefault(words[kind] or "", []).append(number)
         return things
 
     def _named_of(

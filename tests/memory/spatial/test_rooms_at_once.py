@@ -8,6 +8,7 @@ import pytest
 
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.spatial import SpatialMemory
+from embodied_mem.memory.spatial_index import MOST_OF_KIND
 from embodied_mem.memory.words import phrases
 
 KINDS = ("mug", "red mug", "Car Key", "key", "house_key", "box", "kettle", "electric kettle", "glass", "glasses", "Mug")
@@ -58,3 +59,17 @@ def test_facts_of_a_place_are_those_that_tell_where_a_thing_is(seed):
                 own = [f for f in every if (one := now.fact(f)).relation in relations.placing and one.subject == node]
                 assert [fact for fact in facts if fact in own] == own
                 assert set(facts) <= set(every)
+
+
+def test_of_many_things_of_a_class_those_seen_last_are_found_in_other_rooms():
+    with LifelongMemory() as memory:
+        for number in range(2 * MOST_OF_KIND):
+            room = f"room {number % 5}"
+            facts = [(f"mug {number}", "on", f"shelf {number}")] + [(f"vase {number}", "on", "desk 1")] * (number == 3)
+            memory.begin_task(f"visit {number}", "tidy up.", "You are in a room.", place=room, facts=facts)
+            memory.end_task(True)
+        memory.begin_task("now", "find the mugs and the vase.", "You are in a room.", place="another room")
+        texts = [item.text for item in memory.retrieve().items if item.module == "spatial"]
+        mugs = sorted(int(text.split()[1]) for text in texts if text.startswith("mug "))
+        assert mugs == [*range(MOST_OF_KIND, 2 * MOST_OF_KIND)]
+        assert any(text.startswith("vase 3 ") for text in texts)
