@@ -1,6 +1,7 @@
 """The main job from games to table, shrunk: what it leaves, and that it ends with the same numbers when it is killed.
 
-Killed four times and started again each time, it ends as a run that was not; given a second time, it trains nothing.
+Killed four times, stopped once and started again each time, it ends as a run that was not; given a second time, it
+trains nothing.
 """
 
 import hashlib
@@ -148,13 +149,27 @@ def test_the_same_command_again_trains_nothing(straight):
     assert kept[-1].read_bytes() == weights
 
 
-def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numbers(straight):
+def test_a_run_stopped_and_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numbers(straight):
     runs, programs = Runs(straight.folder.with_name("killed"), straight.cache), straight.programs()
     # During the executor's SFT, past its first checkpoint.
     runs.kill_when(
         lambda: len(read_metrics(runs.folder / "executor")) > 5 and runs.checkpoints("executor"),
         lambda: 5 < len(runs.metrics("executor")) < 16 and runs.checkpoints("executor")[-1] < 16,
     )
+    # Asked to stop during the executor's correction.
+    for stage in ("executor_correction", "compiler"):
+        process = runs.start()
+        while process.poll() is None and len(read_metrics(runs.folder / stage)) < 2:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate()
+        if process.returncode == 128 + signal.SIGTERM:  # else it came behind the stage's last step
+            break
+    done = len(runs.metrics(stage))
+    assert process.returncode == 128 + signal.SIGTERM, errors[-3000:]
+    assert runs.checkpoints(stage)[-1] == done
+    assert f"stopped after step {done} of {stage}; the same command goes on" in errors
+    assert "Traceback" not in errors
     # While a checkpoint of the compiler's SFT is written: its folder still has the name of an unfinished one.
     runs.kill_when(runs.half_written, lambda: runs.half_written() and not (runs.folder / "correction").exists())
     # During the correction's SFT, which reads the stored episodes that the compiler played.
@@ -182,25 +197,6 @@ def test_a_run_killed_in_every_stage_and_in_a_checkpoint_ends_with_the_same_numb
         for r in (straight, runs)
     ]
     assert digests[0] == digests[1]
-
-
-def test_sigterm_leaves_a_checkpoint_of_the_step_and_a_word(straight):
-    runs = Runs(straight.folder.with_name("terminated"), straight.cache)
-    for stage in STEPS:
-        process = runs.start()
-        while process.poll() is None and len(read_metrics(runs.folder / stage)) < 2:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate()
-        if process.returncode == 128 + signal.SIGTERM:  # else it came behind the stage's last step
-            break
-    done = len(runs.metrics(stage))
-    assert process.returncode == 128 + signal.SIGTERM, errors[-3000:]
-    assert runs.checkpoints(stage)[-1] == done
-    assert f"stopped after step {done} of {stage}; the same command goes on" in errors
-    assert "Traceback" not in errors
-    assert scores(runs.finish()) == scores(straight.printed)
-    assert all(runs.metrics(stage) == straight.metrics(stage) for stage in STEPS)
 
 
 def test_an_arm_of_the_study_does_what_the_run_did_after_its_compiler(straight, tmp_path):
