@@ -124,6 +124,17 @@ def register(group: str, name: str, place: str) -> None:
     _registered.setdefault(group, {})[name] = place
 
 
+def registered() -> dict[str, dict[str, str]]:
+    """Return what was registered here, for `take` in another process."""
+    return {group: dict(places) for group, places in _registered.items()}
+
+
+def take(places: Mapping[str, Mapping[str, str]]) -> None:
+    """Register what another process has registered."""
+    for group, some in places.items():
+        _registered.setdefault(group, {}).update(some)
+
+
 def names(part: str = "env") -> tuple[str, ...]:
     """Names of the worlds that have a part, in order; or all names of one of `GROUPS`.
 

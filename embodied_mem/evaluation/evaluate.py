@@ -15,6 +15,7 @@ finished is kept beside it, so that a command that was stopped goes on when it i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import inspect
 import pathlib
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> dic
     if any(word.partition("=")[0] == "--compare" for word in given):
         return _compare(given, prog)
     benchmark, config, models, options = parse(given, prog)
-    report = benchmark.evaluate(config, models=models, result=options.result)
+    with _hosts(options.ray, given, config):
+        report = benchmark.evaluate(config, models=models, result=options.result)
     costs = [usage_line(part) for part in (report, *(report.get(name, {}) for name in OTHER_MODELS))]
     for note in filter(None, (report.get("note"), *costs)):
         print(f"\n{note}")
@@ -75,6 +77,9 @@ def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any
     parser.add_argument("--force", action="store_true", help="with --compare: whatever the protocols are")
     parser.add_argument("--result", type=output_file, help="JSON file for the report")
     add_json_option(parser)
+    parser.add_argument(
+        "--ray", default="", metavar="ADDRESS", help="cluster whose hosts play the deliveries: auto, HOST:PORT, local"
+    )
     _add_fields(parser, benchmark.config)
     if hasattr(benchmark.config, "weights"):
         add_model_options(parser)
@@ -91,6 +96,20 @@ def parse(given: Sequence[str], prog: str | None = None) -> tuple[Benchmark, Any
     if not hasattr(config, "weights"):
         return benchmark, config, Models(""), options
     return benchmark, config, models_of(options), options
+
+
+def _hosts(address: str, given: Sequence[str], config: Any) -> contextlib.AbstractContextManager[None]:
+    """Let a cluster play beside this process, if there is one."""
+    if not address:
+        return contextlib.nullcontext()
+    if getattr(config, "agents", ()) or not hasattr(config, "deliveries"):
+        raise InvalidInputError("--ray: expected --deliveries, which is what hosts play; agents by rules play here")
+    from embodied_mem.evaluation.on_ray import hosts
+
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--ray", "--result"):
+        own.add_argument(option)
+    return hosts(address, own.parse_known_args(given)[1])
 
 
 class _Parser(argparse.ArgumentParser):

@@ -6,6 +6,9 @@
 
 A command that was stopped reads the file and goes on; with another commit or other settings it starts anew. The result
 is written before the file goes, so that a kill at any moment loses at most the episodes that were being played.
+
+Processes that make the same comparison share a `Board`: each plays batches that no other plays, and all end with
+all rows (`evaluation.on_ray`).
 """
 
 from __future__ import annotations
@@ -13,12 +16,33 @@ from __future__ import annotations
 import contextlib
 import json
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from embodied_mem.atomic_file import write_text
 
 Row = TypeVar("Row", bound=Iterable[Any])
+Key = tuple[str, str, str]
+WAIT_S = 0.2
+"""Pause of a process that waits for others' batches."""
+
+
+class Board(Protocol):
+    """What processes with the same comparison share. `head` says which comparison."""
+
+    def claim(self, head: str, batches: Sequence[Sequence[Key]]) -> int | None:
+        """Return the index of a batch to play, -1 while others play the rest, None when all are played."""
+
+    def put(self, head: str, rows: Sequence[tuple[Key, list[Any]]]) -> None:
+        """Keep outcomes."""
+
+    def rows(self, head: str, since: int) -> Sequence[tuple[Key, list[Any]]]:
+        """Return all outcomes but the first `since`, in the order of arrival."""
+
+
+board: Board | None = None
+"""That of this process; None where it plays alone."""
 
 
 class Finished(Generic[Row]):
@@ -35,10 +59,12 @@ class Finished(Generic[Row]):
 
     def __init__(self, path: pathlib.Path | None, belongs_to: Mapping[str, Any], row: Callable[..., Row] | None = None):
         self._path = path = path and path.absolute()
-        self.rows: dict[tuple[str, str, str], Row] = {}
+        self._make, self._head, self._num_read = row, json.dumps(belongs_to), 0
+        self._board = board if belongs_to else None
+        self.rows: dict[Key, Row] = {}
         if path is None:
             return
-        head = json.dumps(belongs_to)
+        head = self._head
         lines = path.read_text().splitlines() if path.exists() else []
         if lines and lines[0] == head:
             for line in lines[1:]:
@@ -49,12 +75,36 @@ class Finished(Generic[Row]):
         kept = [json.dumps([*key, *outcome]) for key, outcome in self.rows.items()]
         write_text(path, "\n".join([head, *kept]) + "\n")
 
+    def unfinished(self, batches: Sequence[Sequence[Key]]) -> Iterator[Sequence[Key]]:
+        """Yield the batches to play, one after another; after the last one all rows are here."""
+        if self._board is None:
+            yield from (batch for batch in batches if not all(key in self.rows for key in batch))
+            return
+        self._board.put(self._head, [(key, [*outcome]) for key, outcome in self.rows.items()])
+        while True:
+            claimed = self._board.claim(self._head, batches)
+            for key, outcome in (new := self._board.rows(self._head, self._num_read)):
+                if key not in self.rows:
+                    self._keep(key, self._make(*outcome) if self._make else outcome)  # type: ignore[arg-type]
+            self._num_read += len(new)
+            if claimed is None:
+                return
+            if claimed < 0:
+                time.sleep(WAIT_S)
+            else:
+                yield batches[claimed]
+
     def add(self, agent: str, subset: str, task: str, outcome: Row) -> None:
         """Keep one outcome."""
-        self.rows[agent, subset, task] = outcome
+        self._keep((agent, subset, task), outcome)
+        if self._board is not None:
+            self._board.put(self._head, [((agent, subset, task), [*outcome])])
+
+    def _keep(self, key: Key, outcome: Row) -> None:
+        self.rows[key] = outcome
         if self._path:
             with self._path.open("a") as file:
-                file.write(json.dumps([agent, subset, task, *outcome]) + "\n")
+                file.write(json.dumps([*key, *outcome]) + "\n")
 
 
 @contextlib.contextmanager

@@ -247,27 +247,32 @@ def play_batches(
         on_played: called with what is played now.
         progress: is told the share of wins, where rows have `won`.
     """
-    rows: list[Row] = []
     keys = [*episodes]
-    for batch in (keys[first : first + envs.num_envs] for first in range(0, len(keys), envs.num_envs)):
-        if not all(key in finished.rows for key in batch):
-            tasks, seeds = zip(*(episodes[key] for key in batch))
-            played = play(
-                envs, executor, delivery, bank,
-                tasks=tasks, seeds=seeds, top_k=memory.top_k, shown=memory.shown, constrained=constrained,
-                scheme=scheme,
-            )  # fmt: skip
-            for number, (key, trajectory) in enumerate(zip(batch, played)):
-                if on_played:
-                    on_played(trajectory)
-                if key not in finished.rows:
-                    finished.add(*key, row_of(trajectory, number))
-        rows += [finished.rows[key] for key in batch]
-        if progress:
-            progress.update(
-                len(batch), delivery=batch[0][0], success=float(np.mean([getattr(row, "won", 0) for row in rows]))
-            )
-    return rows
+    num_shown = 0
+
+    def show() -> None:
+        nonlocal num_shown
+        rows = [finished.rows[key] for key in keys if key in finished.rows]
+        if progress and len(rows) > num_shown:
+            success = float(np.mean([getattr(row, "won", 0) for row in rows]))
+            progress.update(len(rows) - num_shown, delivery=keys[0][0], success=success)
+        num_shown = len(rows)
+
+    for batch in finished.unfinished([keys[i : i + envs.num_envs] for i in range(0, len(keys), envs.num_envs)]):
+        show()  # what was there, or came from elsewhere
+        tasks, seeds = zip(*(episodes[key] for key in batch))
+        played = play(
+            envs, executor, delivery, bank,
+            tasks=tasks, seeds=seeds, top_k=memory.top_k, shown=memory.shown, constrained=constrained, scheme=scheme,
+        )  # fmt: skip
+        for number, (key, trajectory) in enumerate(zip(batch, played)):
+            if on_played:
+                on_played(trajectory)
+            if key not in finished.rows:
+                finished.add(*key, row_of(trajectory, number))
+        show()
+    show()
+    return [finished.rows[key] for key in keys]
 
 
 def score_deliveries(

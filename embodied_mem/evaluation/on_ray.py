@@ -1,0 +1,145 @@
+"""Evaluation on the hosts of a Ray cluster: one process a host, each with a vector environment of its own.
+
+    python experiments/evaluate.py --config=alfworld --deliveries none compiled --ray auto
+
+Every host runs the same evaluation. Batches of episodes are cut as on one host, and a host plays those that it claims
+from a board, so results are those of one process. A host that is lost gives its batches back; another one plays them
+from their seeds. The program that was started shows the progress, keeps finished episodes beside `--result` and writes
+the report. Weights and data lie under the same paths on all hosts. Needs `pip install 'embodied_mem[ray]'`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from embodied_mem.errors import MissingDependencyError
+from embodied_mem.evaluation import resume
+from embodied_mem.evaluation.resume import Key
+from embodied_mem.registry import registered, take
+
+STARTER = ""
+"""Name of the process that was started: it plays only what no host is left to play."""
+
+
+class SharedRows:
+    """The state of a `Board`, in a process of its own; all methods take the caller's name first."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[Key, list[Any]]] = {}
+        self._claims: dict[tuple[str, Key], str] = {}  # the first episode of a batch -> who plays it
+        self._players: set[str] = set()
+
+    def begin(self, player: str) -> None:
+        """Count a player in."""
+        self._players.add(player)
+
+    def end(self, player: str) -> None:
+        """Count a player out; what it claimed is free."""
+        self._players.discard(player)
+        self._claims = {batch: who for batch, who in self._claims.items() if who != player}
+
+    def claim(self, player: str, head: str, batches: Sequence[Sequence[Key]]) -> int | None:
+        """Give a batch, as `Board.claim`."""
+        rows = self._rows.setdefault(head, {})
+        missing = [i for i, batch in enumerate(batches) if not all(key in rows for key in batch)]
+        if not missing:
+            return None
+        if player == STARTER and self._players:
+            return -1
+        for i in missing:
+            if self._claims.setdefault((head, batches[i][0]), player) == player:
+                return i
+        return -1
+
+    def put(self, player: str, head: str, rows: Sequence[tuple[Key, list[Any]]]) -> None:
+        """Keep outcomes; the first of an episode counts."""
+        for key, outcome in rows:
+            self._rows.setdefault(head, {}).setdefault(key, outcome)
+
+    def rows(self, player: str, head: str, since: int) -> list[tuple[Key, list[Any]]]:
+        """Give outcomes, as `Board.rows`."""
+        return [*self._rows.get(head, {}).items()][since:]
+
+
+class _RayBoard:
+    """A `Board` that asks an actor."""
+
+    def __init__(self, actor: Any, player: str) -> None:
+        self._actor, self._player = actor, player
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        import ray
+
+        return lambda *arguments: ray.get(getattr(self._actor, name).remote(self._player, *arguments))
+
+
+def _play(arguments: Sequence[str], entries: Any, actor: Any, player: str) -> None:
+    """Run the evaluation on a host; its report is dropped."""
+    from embodied_mem.evaluation.evaluate import parse
+
+    take(entries)
+    benchmark, config, models, _ = parse(arguments)
+    resume.board = _RayBoard(actor, player)
+    with tempfile.TemporaryDirectory() as folder:
+        benchmark.evaluate(config, models=models, result=pathlib.Path(folder) / "report.json")
+
+
+@contextlib.contextmanager
+def hosts(address: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Let all hosts of a cluster play what the block evaluates.
+
+    Args:
+        address: of the cluster, as `ray.init` takes it: "auto", "HOST:PORT"; "local" starts one here.
+        arguments: of the command, without `--ray`.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+        RuntimeError: the evaluation failed on a host.
+    """
+    try:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+    except ImportError as error:
+        raise MissingDependencyError(f"{error.name} is missing: pip install 'embodied_mem[ray]'") from error
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ray.init(address=address, runtime_env={"env_vars": paths}, log_to_driver=False, configure_logging=False)
+    here = On(ray.get_runtime_context().get_node_id(), soft=False)
+    actor = ray.remote(SharedRows).options(num_cpus=0, scheduling_strategy=here).remote()
+    play = ray.remote(_play)
+    running = {}
+    for node in (node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")):
+        name, cores = node["NodeID"], node["Resources"]["CPU"]
+        ray.get(actor.begin.remote(name))
+        options = play.options(num_cpus=cores, max_retries=0, scheduling_strategy=On(name, soft=False))
+        running[options.remote([*arguments], registered(), actor, name)] = name
+    failures: list[Exception] = []
+
+    def watch() -> None:
+        while running:
+            [first], _ = ray.wait([*running], num_returns=1)
+            name = running.pop(first)
+            try:
+                ray.get(first)
+            except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.RaySystemError):
+                print(f"lost: host {name[:8]}; others play its episodes", file=sys.stderr)
+            except Exception as error:
+                failures.append(error)
+            ray.get(actor.end.remote(name))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    resume.board = _RayBoard(actor, STARTER)
+    try:
+        yield
+        if failures:
+            raise RuntimeError(f"the evaluation failed on a host: {failures[0]}") from failures[0]
+    finally:
+        resume.board = None
+        ray.shutdown()

@@ -1,0 +1,80 @@
+"""A cluster of four nodes scores what one process scores, to the digit, also when a node dies on the way."""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from embodied_mem.evaluation.on_ray import STARTER, SharedRows
+
+ROOT = pathlib.Path(__file__).parents[2]
+WEIGHTS = ROOT / "experiments" / "weights" / "procedures"
+COMMAND = (
+    sys.executable, "experiments/evaluate.py", "--config=alfworld", "--weights", str(WEIGHTS), "--tasks", "generated",
+    "--num_tasks", "12", "--batch_size", "2", "--max_steps", "5", "--deliveries", "none",
+)  # fmt: skip
+BATCHES = [[("none", "0", "0"), ("none", "0", "1")], [("none", "0", "2")]]
+
+
+def test_a_board_gives_each_batch_once_and_again_when_its_player_is_lost():
+    board = SharedRows()
+    board.begin("a")
+    board.begin("b")
+    assert board.claim(STARTER, "x", BATCHES) == -1
+    assert board.claim("a", "x", BATCHES) == 0
+    assert board.claim("b", "x", BATCHES) == 1
+    board.put("b", "x", [(BATCHES[1][0], [1])])
+    assert board.claim("b", "x", BATCHES) == -1
+    board.end("a")
+    assert board.claim("b", "x", BATCHES) == 0
+    board.end("b")
+    assert board.claim(STARTER, "x", BATCHES) == 0
+    board.put(STARTER, "x", [(key, [0]) for key in BATCHES[0]])
+    assert board.claim("b", "x", BATCHES) is None
+    assert [key for key, _ in board.rows("b", "x", 1)] == BATCHES[0]
+    assert board.claim("a", "another comparison", BATCHES) == 0
+
+
+@contextlib.contextmanager
+def cluster_of(num_nodes: int):
+    pytest.importorskip("ray", reason="pip install 'embodied_mem[ray]'")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        yield cluster, [cluster.add_node(num_cpus=1) for _ in range(num_nodes - 1)]
+    finally:
+        cluster.shutdown()
+
+
+def episodes_of(path: pathlib.Path):
+    """The episodes without what was measured by a clock."""
+    table = json.loads(path.read_text())["episodes"]
+    names = [
+        name for name in table["columns"] if name not in ("milliseconds", "prefill_ms", "decode_ms", "compiler_ms")
+    ]
+    return [[row[table["columns"].index(name)] for name in names] for row in table["rows"]]
+
+
+def test_four_nodes_one_killed_score_as_one_process(tmp_path):
+    alone, together = tmp_path / "alone.json", tmp_path / "together.json"
+    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([*COMMAND, "--result", str(alone)], cwd=ROOT, env=environment, check=True, capture_output=True)
+    with cluster_of(4) as (cluster, nodes):
+        run = subprocess.Popen(
+            [*COMMAND, "--result", str(together), "--ray", cluster.address],
+            cwd=ROOT, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        kept = pathlib.Path(f"{together}.episodes.jsonl")
+        while run.poll() is None and not (kept.exists() and len(kept.read_text().splitlines()) > 1):
+            time.sleep(0.1)
+        cluster.remove_node(nodes[0], allow_graceful=False)
+        _, errors = run.communicate(timeout=600)
+    assert run.returncode == 0, errors[-2000:]
+    assert "lost: host" in errors
+    assert episodes_of(together) == episodes_of(alone)
