@@ -16,7 +16,7 @@ from embodied_mem.envs import make
 from embodied_mem.envs.simulators.env import _Episode, _Simulators
 from embodied_mem.envs.single_env import TextEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
-from embodied_mem.memory import LifelongMemory, MemoryBank, lifelong
+from embodied_mem.memory import Experiences, LifelongMemory, lifelong
 from embodied_mem.training.grpo import group_normalized_advantages
 from embodied_mem.types import Episode, Step
 from experiments.baselines.memgen_training import shaped_rewards
@@ -33,7 +33,7 @@ def test_a_memory(wrong):
         memory.end_task(wrong)
     assert memory.state() == before
     episode = Episode("t", "put a mug on the desk.", (Step("You see a desk 1.", "look"),), wrong, "")
-    for add in (functools.partial(lifelong.replay, LifelongMemory()), MemoryBank().add):
+    for add in (functools.partial(lifelong.replay, LifelongMemory()), Experiences().add):
         with pytest.raises(InvalidInputError, match=r"won: expected True or False"):
             add(episode)
 

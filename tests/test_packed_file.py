@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from embodied_mem.errors import CheckpointError, InvalidInputError
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.packed_file import read_packed
 from embodied_mem.training.teachers import dagger
 
@@ -83,17 +83,17 @@ def test_no_file_of_a_world_takes_more_than_it_should(tmp_path, name):
 
 
 def test_a_bank_is_neither_read_nor_written_beyond_its_limit(tmp_path, monkeypatch):
-    bank = MemoryBank()
+    bank = Experiences()
     bank.save(tmp_path / "bank.jsonl.gz")
-    assert len(MemoryBank.load(tmp_path / "bank.jsonl.gz")) == 0
+    assert len(Experiences.load(tmp_path / "bank.jsonl.gz")) == 0
     monkeypatch.setattr("embodied_mem.memory.bank.MAX_PACKED_BYTES", 100)
     with pytest.raises(InvalidInputError, match="expected at most 0 MiB unpacked"):
-        MemoryBank.load(tmp_path / "bank.jsonl.gz")
+        Experiences.load(tmp_path / "bank.jsonl.gz")
     with pytest.raises(InvalidInputError, match=r"give a name without \.gz"):
         bank.save(tmp_path / "other.jsonl.gz")
     assert not (tmp_path / "other.jsonl.gz").exists()
     bank.save(tmp_path / "other.jsonl")
-    assert len(MemoryBank.load(tmp_path / "other.jsonl")) == 0
+    assert len(Experiences.load(tmp_path / "other.jsonl")) == 0
 
 
 DAMAGED = (b"[1]\n", b"[" * 100_000, b" " * (1 << 26), b"{}\n")

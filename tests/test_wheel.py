@@ -16,7 +16,7 @@ import pytest
 from pages import FENCE, ROOT
 from quick_programs import flags
 
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +99,7 @@ def test_shipped_weights_and_a_method_of_ones_own_are_scored(installed, tmp_path
     page = (ROOT / "docs/baselines.md").read_text()
     code = next(code for language, code in FENCE.findall(page) if "class LastGoals" in code)
     (tmp_path / "mine.py").write_text(code)
-    MemoryBank().save(tmp_path / "bank.json")
+    Experiences().save(tmp_path / "bank.json")
     command = ["-m", "embodied_mem.cli", "evaluate", "--weights", "habits", "--method", "mine.py:LastGoals"]
     command += ["--deliveries", "LastGoals", "compiled", "--bank_file", "bank.json", "--num_tasks", "1"]
     out = _run(installed, [*command, "--seeds", "0", "--batch_size", "1", "--max_steps", "2"], tmp_path)

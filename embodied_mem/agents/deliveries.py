@@ -250,8 +250,7 @@ class TeacherGuidance(NoMemory):
         """Begin with a teacher per episode."""
         for view in views:
             teacher = self._make()
-            reads = view.pool is not None and getattr(teacher, "reads_pools", False)
-            view.state = teacher, teacher.begin(view.goal, view.first, view.pool if reads else view.experiences)
+            view.state = teacher, teacher.begin(view.goal, view.first, view.memories)
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
         """Return what each teacher would have written."""

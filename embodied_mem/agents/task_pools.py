@@ -19,6 +19,7 @@ from embodied_mem.compiler.view import View
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Experience
 from embodied_mem.memory.pool import Pool
+from embodied_mem.types import Episode
 
 SETTINGS = ("pool", "committed", "empty")
 """An episode has the whole pool, past episodes alone as a bank holds them, or nothing."""
@@ -52,8 +53,10 @@ class TaskPools:
     def task_key(task_id: str) -> str:
         return task_id
 
-    def under(self, settings: Sequence[str], seed: int) -> TaskPools:
+    def under(self, settings: Sequence[str], seed: int = 0, **order: bool) -> TaskPools:
         """Return the same memories under other settings.
+
+        `order` is that of a bank's experiences: these have the one that they were read with.
 
         Raises:
             InvalidInputError: there is no such setting.
@@ -71,9 +74,13 @@ class TaskPools:
         """Return the pool of a task under the setting that has it."""
         return self.starts[task_id].pool if self._setting(task_id) == "pool" else None
 
-    def start_pools(self) -> Callable[[View], Pool]:
-        """Return the pools for `LifelongDelivery`."""
+    def memory_of(self, live: Callable[..., object]) -> Callable[[View], Pool]:
+        """Return the pools for `LifelongDelivery`; the memories have lived already."""
         return lambda view: self.starts[view.task_id].pool
+
+    def episodes(self) -> Sequence[Episode]:
+        """Raise InvalidInputError: pools differ by task, so a memory method has no episodes to observe."""
+        raise InvalidInputError("bank: expected past episodes, which a memory method observes; got pools of each task")
 
     def _setting(self, task_id: str) -> str:
         if len(self.settings) == 1:

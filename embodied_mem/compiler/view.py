@@ -57,6 +57,11 @@ class View:
     pool: Pool | None = None
 
     @property
+    def memories(self) -> Sequence[Experience]:
+        """The pool, or the experiences where there is none."""
+        return self.experiences if self.pool is None else self.pool
+
+    @property
     def memory(self) -> str:
         """The pool M as text, a record after the other."""
         if self.pool is None:

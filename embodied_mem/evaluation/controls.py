@@ -9,8 +9,6 @@ For every gain there is a control that should make it vanish.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +27,11 @@ from embodied_mem.agents.method import row_name
 from embodied_mem.agents.task_pools import TaskPools
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import option
-from embodied_mem.memory import LifelongMemory, MemoryBank
-from embodied_mem.memory.bank_settings import NAMES, BankView, check_setting
+from embodied_mem.memory import Experiences, LifelongMemory
+from embodied_mem.memory.bank import NAMES, BankView, check_setting
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.memory.pool import Reading
+from embodied_mem.types import Episode
 
 if TYPE_CHECKING:
     from embodied_mem.compiler.executor import Acts, Turn
@@ -151,7 +150,7 @@ def under(
     setting: Setting,
     executor: Any,
     compiler: MemoryCompiler | None,
-    bank: MemoryBank,
+    bank: Experiences | TaskPools,
     *,
     source: TaskSource | None = None,
     numbered: bool = False,
@@ -160,7 +159,7 @@ def under(
     registered: Callable[[str, Any], Delivery] | None = None,
     reading: Reading | None = None,
     served: ServedCompiler | None = None,
-) -> tuple[Delivery, BankView, Any]:
+) -> tuple[Delivery, BankView | TaskPools, Any]:
     """(delivery, bank, executor) of a row.
 
     Args:
@@ -178,20 +177,14 @@ def under(
     Raises:
         InvalidInputError: nothing there can carry out guidance, or gives the teacher's.
     """
-    view: Any
-    life: Callable[[], Any]
-    if isinstance(bank, TaskPools):
-        view, life = bank.under((setting.bank,), 0), bank.start_pools
-    else:
-        view = BankView(bank, (setting.bank,), numbered=numbered, newest_first=newest_first)
-        life = functools.partial(_life_of, bank, view, setting.bank)
+    view = bank.under((setting.bank,), numbered=numbered, newest_first=newest_first)
     delivery = make_delivery(
         setting.delivery, served if setting.delivery.endswith(CHAT) else compiler, soft=setting.soft,
         hint_tokens=setting.hint_tokens,
         teacher=source.teacher if source else None, executor=executor,
         episodes=view.episodes() if _is_method(setting.delivery) else (), numbered=numbered, chat=chat,
-        task_key=str if bank is None else bank.task_key, registered=registered, reading=reading,
-        memory=life() if setting.delivery.startswith(LIFELONG) else None,
+        task_key=bank.task_key, registered=registered, reading=reading,
+        memory=view.memory_of(_live) if setting.delivery.startswith(LIFELONG) else None,
     )  # fmt: skip
     if setting.delivery == "guidance_only" or setting.guidance != "place":
         follower = source.follower() if source is not None and hasattr(source, "follower") else None
@@ -204,18 +197,11 @@ def under(
     return delivery, view, executor
 
 
-_LIVES: weakref.WeakKeyDictionary[MemoryBank, tuple[int, LifelongMemory]] = weakref.WeakKeyDictionary()
-
-
-def _life_of(bank: MemoryBank, view: BankView, setting: str) -> LifelongMemory:
-    """Make a lifelong memory of a bank's episodes."""
-    count, memory = _LIVES.get(bank, (-1, None)) if setting == "committed" else (-1, None)
-    if memory is None or count != len(bank):
-        memory = LifelongMemory()
-        for episode in view.episodes():
-            replay(memory, episode)
-        if setting == "committed":
-            _LIVES[bank] = len(bank), memory
+def _live(episodes: Iterable[Episode]) -> LifelongMemory:
+    """Make a lifelong memory of episodes."""
+    memory = LifelongMemory()
+    for episode in episodes:
+        replay(memory, episode)
     return memory
 
 

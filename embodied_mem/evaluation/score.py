@@ -21,7 +21,7 @@ from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.controls import Setting, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row, wilson
 from embodied_mem.evaluation.resume import Finished
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.progress import Progress
 from embodied_mem.registry import names
@@ -279,7 +279,7 @@ def score_deliveries(
     envs: Envs,
     executor: Acts,
     compiler: MemoryCompiler | None,
-    bank: MemoryBank,
+    bank: Experiences,
     *,
     deliveries: Sequence[str | Setting],
     tasks: Sequence[int],
@@ -351,7 +351,7 @@ def _tell(
     on_played(name, one, compiler)
 
 
-def check_executor(config: Config, executor: Acts, envs: Envs, num_tasks: int, bank: MemoryBank) -> Score:
+def check_executor(config: Config, executor: Acts, envs: Envs, num_tasks: int, bank: Experiences) -> Score:
     """Return the row `none` of the first training tasks, `CHECKED_GAMES` at most.
 
     A published model that does not know the world's commands wins nothing with any guidance, and GRPO gets no signal.
@@ -394,7 +394,7 @@ def score(
     bundle: Bundle,
     envs: Envs,
     num_tasks: int,
-    bank: MemoryBank,
+    bank: Experiences,
     *,
     deliveries: Sequence[str | Setting],
     seeds: Sequence[int],

@@ -2,7 +2,7 @@
 
     model = OpenAIChatModel("http://localhost:8000/v1", model="qwen2.5-7b-instruct", stream=True, deadline_s=60)
     reply = model.complete([{"role": "user", "content": "Where is the apple?"}], on_text=print)
-    embedder = ServerEmbedder("http://localhost:8000/v1", model="bge-small-en")     # for `memory.MemoryBank`
+    embedder = ServerEmbedder("http://localhost:8000/v1", model="bge-small-en")     # for `memory.Experiences`
 
 Needs `pip install 'embodied_mem[chat]'`; nothing is sent unless `complete` is called.
 """

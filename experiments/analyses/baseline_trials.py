@@ -31,7 +31,7 @@ from embodied_mem.compiler.view import start_view
 from embodied_mem.evaluation.command import Models, output_file
 from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import manifest, write_result
-from embodied_mem.memory.bank_settings import BankView
+from embodied_mem.memory.bank import BankView
 from embodied_mem.training.tasks import TEACHER_STEPS, bank_of, sources_of, teach_bank
 from embodied_mem.types import Episode
 from embodied_mem.worlds.alfworld.tasks import games_of

@@ -27,7 +27,7 @@ from embodied_mem.agents.rollout import Bank, Envs, play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.command import Models, output_file, run
 from embodied_mem.evaluation.intervals import wilson
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.memory.readers import DEFAULT, Reader
 from embodied_mem.types import Episode
@@ -50,7 +50,7 @@ def learned_from(episode: Episode, reader: Reader = DEFAULT) -> str:
     return "; ".join([*found, f"{len(episode.steps)} steps"]) if found else ""
 
 
-def remember(bank: MemoryBank, episode: Episode) -> None:
+def remember(bank: Experiences, episode: Episode) -> None:
     """Adds what an episode taught, if it taught something."""
     if episode.won:
         bank.add(episode)
@@ -58,11 +58,11 @@ def remember(bank: MemoryBank, episode: Episode) -> None:
         bank.add(episode, told)
 
 
-def forgotten(bank: MemoryBank, share: float, seed: int) -> MemoryBank:
+def forgotten(bank: Experiences, share: float, seed: int) -> Experiences:
     """Return a bank without that share of the records of `bank`, drawn by the seed."""
     records = bank.records
     kept = np.sort(np.random.default_rng(seed).permutation(len(records))[round(share * len(records)) :])
-    left = MemoryBank(bank.embedder, object_weight=bank.object_weight, task_key=bank.task_key, lost=True)
+    left = Experiences(bank.embedder, object_weight=bank.object_weight, task_key=bank.task_key, lost=True)
     left.add_many([records[i][0] for i in kept], [records[i][1] for i in kept])
     return left
 
@@ -94,18 +94,18 @@ class Lives:
     orders: np.ndarray
     top_k: int
     shown: Shown
-    view: Callable[[MemoryBank], Bank]
+    view: Callable[[Experiences], Bank]
     object_weight: float = OBJECT_WEIGHT
 
-    def empty(self) -> list[MemoryBank]:
+    def empty(self) -> list[Experiences]:
         """Return a bank for each life, with nothing in it."""
-        return [MemoryBank(object_weight=self.object_weight, lost=True) for _ in range(self.orders.shape[1])]
+        return [Experiences(object_weight=self.object_weight, lost=True) for _ in range(self.orders.shape[1])]
 
     def play(
         self,
         executor: Any,
         delivery: Delivery,
-        banks: Sequence[MemoryBank],
+        banks: Sequence[Experiences],
         *,
         first: int,
         last: int,
@@ -147,7 +147,7 @@ def main() -> None:
 
     from embodied_mem.evaluation.controls import Setting, under
     from embodied_mem.evaluation.report import manifest, write_result
-    from embodied_mem.memory.bank_settings import BankView
+    from embodied_mem.memory.bank import BankView
     from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
     from embodied_mem.progress import Progress
     from embodied_mem.training.tasks import sources_of
@@ -171,12 +171,12 @@ def main() -> None:
     lives = Lives(
         source.envs(games, options.lives, world.max_steps), orders, memory.top_k, memory.shown,
         functools.partial(BankView, numbered=memory.numbered, newest_first=memory.newest_first),
-        getattr(source, "object_weight", MemoryBank().object_weight),
+        getattr(source, "object_weight", Experiences().object_weight),
     )  # fmt: skip
     executor, compiler = bundle.acting(temperature=options.temperature, batch_buckets=(options.lives,))
     half, rows = options.num_tasks // 2, {}
     for name in options.deliveries:
-        delivery, _, acting = under(Setting(name), executor, compiler, MemoryBank(), source=source)
+        delivery, _, acting = under(Setting(name), executor, compiler, Experiences(), source=source)
         with Progress(name, options.num_tasks + half * (name != "none"), unit="task") as progress:
             live = functools.partial(
                 lives.play, acting, delivery, seed=options.seed,

@@ -95,7 +95,7 @@ class Rows(NamedTuple):
 
 def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Rows]:
     """(training rows, held-out rows) of the world of these weights, each with the memory that models have there."""
-    from embodied_mem.memory import MemoryBank
+    from embodied_mem.memory import Experiences
     from embodied_mem.training.tasks import TEACHER_STEPS, bank_of, scoring_bank, sources_of, teach_bank
 
     config = bundle.config
@@ -103,7 +103,7 @@ def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Ro
     _, compiler = bundle.acting(temperature=0.0, batch_buckets=(BATCH,))
     train, valid = source.sides()
 
-    def solved(games: Sequence[Any]) -> MemoryBank:
+    def solved(games: Sequence[Any]) -> Experiences:
         envs = source.envs(games, min(BATCH, len(games)), TEACHER_STEPS)
         return bank_of(envs, len(games), lambda i: source.demonstrator(games[i]), seed=config.seed)
 
@@ -121,8 +121,7 @@ def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], b
 
     from embodied_mem.agents.rollout import Lockstep
     from embodied_mem.compiler.view import compile_prompt
-    from embodied_mem.memory.bank import relevant_events
-    from embodied_mem.memory.bank_settings import BankView
+    from embodied_mem.memory.bank import BankView, relevant_events
 
     truth = {
         episode.task_id: next((place for _, kind, _, place in relevant_events(episode) if kind == "take"), "")

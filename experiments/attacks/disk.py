@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.memory import MemoryBank, MemoryStore, VectorIndex
+from embodied_mem.memory import Experiences, MemoryStore, VectorIndex
 from embodied_mem.types import Episode, Step
 
 from . import Counts
@@ -150,8 +150,8 @@ def _vectors(rng: random.Random, folder: pathlib.Path, mounted: bool) -> bool:
 
 
 def _bank(rng: random.Random, folder: pathlib.Path, mounted: bool) -> bool:
-    def bank(count: int) -> MemoryBank:
-        made = MemoryBank()
+    def bank(count: int) -> Experiences:
+        made = Experiences()
         for i in range(count):
             text = f"{i} " + " ".join(str(rng.random()) for _ in range(30))
             made.add(Episode(f"game {i}", f"put a mug {i} in desk.", (Step(text, "take mug 1"),), True, "You win."))
@@ -162,9 +162,9 @@ def _bank(rng: random.Random, folder: pathlib.Path, mounted: bool) -> bool:
     larger = bank(20)
     with _full(rng, folder, mounted, 8000):
         failed = _fails(lambda: larger.save(path))
-    assert len(MemoryBank.load(path)) == (2 if failed else 20), "neither the old file nor the new one"
+    assert len(Experiences.load(path)) == (2 if failed else 20), "neither the old file nor the new one"
     larger.save(path)
-    assert len(MemoryBank.load(path)) == 20
+    assert len(Experiences.load(path)) == 20
     return failed
 
 

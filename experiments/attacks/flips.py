@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.memory import KnowledgeGraph, MemoryBank, MemoryStore, Triple, VectorIndex
+from embodied_mem.memory import Experiences, KnowledgeGraph, MemoryStore, Triple, VectorIndex
 from embodied_mem.types import Episode, Step
 
 from . import Counts
@@ -244,7 +244,7 @@ def recording() -> bytes:
 @functools.cache
 def bank_file(name: str) -> bytes:
     """Return a memory bank; a name that ends in .gz gives a packed one."""
-    bank = MemoryBank()
+    bank = Experiences()
     for thing in ("mug", "apple", "vase"):
         steps = (Step("You see a desk 1.", f"take {thing} 1"), Step(f"You hold the {thing} 1.", "put it in desk 1"))
         bank.add(Episode(f"game {thing}", f"put a {thing} in desk.", steps, True, "You win."))
@@ -256,7 +256,7 @@ def flip_bank(rng: random.Random, folder: pathlib.Path) -> Counts:
     path = folder / rng.choice(["bank.jsonl", "bank.jsonl.gz"])
 
     def read() -> tuple:
-        bank = MemoryBank.load(path)
+        bank = Experiences.load(path)
         return bank.records, bank.context_weight, bank.object_weight
 
     return flip(rng, path, bank_file(path.name), read, checksums=True)

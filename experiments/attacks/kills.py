@@ -24,7 +24,7 @@ import numpy as np
 
 from embodied_mem.atomic_file import remove_leftovers, write_bytes
 from embodied_mem.errors import StorageError
-from embodied_mem.memory import MemoryBank, MemoryStore, VectorIndex
+from embodied_mem.memory import Experiences, MemoryStore, VectorIndex
 from embodied_mem.types import Episode, Step
 
 from . import Counts
@@ -281,7 +281,7 @@ def kill_threads(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 def kill_files(rng: random.Random, folder: pathlib.Path) -> Counts:
     """Kill while a bank or another file is replaced, and read it meanwhile: it is always one of the whole versions."""
-    banks = [MemoryBank(), MemoryBank()]
+    banks = [Experiences(), Experiences()]
     for size, bank in zip((3, 40), banks):
         for i in range(size):
             bank.add(
@@ -295,7 +295,7 @@ def kill_files(rng: random.Random, folder: pathlib.Path) -> Counts:
 
     def check() -> None:
         if is_bank:
-            assert len(MemoryBank.load(path)) in (3, 40)
+            assert len(Experiences.load(path)) in (3, 40)
         else:
             assert path.read_bytes() in versions, "the file is neither the old nor the new one"
 

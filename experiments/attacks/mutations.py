@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.memory import LifelongMemory, MemoryBank
+from embodied_mem.memory import Experiences, LifelongMemory
 
 from . import ROOT, Counts
 from .flips import QUESTIONS, SEEDS, bank_file, gguf_file, read_gguf, recording, refused, replay
@@ -141,7 +141,7 @@ def mutate_bank(rng: random.Random, folder: pathlib.Path) -> Counts:
         described = json.loads(head) | {"bytes": len(other), "sha256": hashlib.sha256(other).hexdigest()}
         return json.dumps(described | {"records": other.count(b"\n")}).encode() + b"\n" + other
 
-    return _read_mutated(path, make, lambda: MemoryBank.load(path).retrieve("put a mug in desk."))
+    return _read_mutated(path, make, lambda: Experiences.load(path).retrieve("put a mug in desk."))
 
 
 @functools.cache

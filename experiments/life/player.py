@@ -37,8 +37,6 @@ class LifeTeacher(ProcedureTeacher):
         kinds: as of `RuleTeacher`.
     """
 
-    reads_pools = True
-
     def __init__(self, knowledge: Knowledge | None = None, kinds: Sequence[str] | None = None):
         super().__init__(self._search_order, kinds=kinds)
         self._at_start = knowledge

@@ -79,7 +79,7 @@ from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import difference, markdown, rate
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.language.seats import Seats, seat_tokens
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load, names
@@ -584,7 +584,7 @@ def source_of(world: str) -> TaskSource:
     return source
 
 
-def bank_of(world: str, num_tasks: int = 0) -> MemoryBank:
+def bank_of(world: str, num_tasks: int = 0) -> Experiences:
     """Build the bank of the rule teacher's successes on a world's first `num_tasks` training tasks; 0: all."""
     from embodied_mem.training import tasks
     from embodied_mem.training.tasks import TEACHER_STEPS
@@ -620,7 +620,7 @@ def play_deliveries(
     bundle, source = models.load(), source_of(world)
     if bundle.config.world.name == "scienceworld":
         score.refuse_weights(models.folder, "scienceworld", f"{world} or ALFWorld")
-    bank = bank_of(world, config.training_tasks) if is_bank_read(config.settings.values()) else MemoryBank()
+    bank = bank_of(world, config.training_tasks) if is_bank_read(config.settings.values()) else Experiences()
     memory, num_envs = bundle.config.memory, BATCH * len(seeds)
     executor, compiler = bundle.acting(temperature=config.temperature, batch_buckets=(num_envs,))
     worlds = {subset: source.envs(tasks, num_envs=num_envs) for subset, tasks in subsets.items()}

@@ -11,7 +11,7 @@ from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import play
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import Setting, under
-from embodied_mem.memory import LifelongMemory, MemoryBank
+from embodied_mem.memory import Experiences, LifelongMemory
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.memory.pool import Reading
 from embodied_mem.training.tasks import bank_of
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 @functools.cache
-def bank() -> MemoryBank:
+def bank() -> Experiences:
     return bank_of(world(8, max_steps=50), len(games()), lambda _: RuleTeacher(statistics_order), seed=0)
 
 
@@ -50,7 +50,7 @@ def test_what_was_said_and_seen_is_delivered_too_and_what_changes_within_the_tas
     compiler, reading = random_compiler(), Reading(k=60)
     delivery = make_delivery("lifelong_compiled", compiler, memory=memory, reading=reading)
     before = memory.export()
-    play(world(8), Scripted(), delivery, MemoryBank(), tasks=range(8), seeds=[0] * 8, top_k=1)
+    play(world(8), Scripted(), delivery, Experiences(), tasks=range(8), seeds=[0] * 8, top_k=1)
     first, last = compiler.prompts[0], compiler.prompts[-1]
     assert any("belongs to my sister" in prompt for prompt in first)
     assert sum(prompt.count("\nplace now:") for prompt in first) < sum(prompt.count("\nplace now:") for prompt in last)

@@ -18,7 +18,7 @@ from embodied_mem.compiler.memory_compiler import MemoryCompiler, buckets_within
 from embodied_mem.compiler.prompts import Shown, executor_prompt, split_soft
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
-from embodied_mem.memory import LifelongMemory, MemoryBank
+from embodied_mem.memory import Experiences, LifelongMemory
 from embodied_mem.memory.pool import Reading
 from embodied_mem.models import prompt_cache
 from embodied_mem.models.config import DecoderConfig
@@ -41,7 +41,7 @@ def what(trajectory):
 def test_rows_do_not_depend_on_neighbours_or_order(name):
     def played(pairs, num_envs=8):
         trajectories = play(
-            world(num_envs), Scripted(), make_delivery(name, random_compiler()), MemoryBank(),
+            world(num_envs), Scripted(), make_delivery(name, random_compiler()), Experiences(),
             tasks=[t for t, _ in pairs], seeds=[s for _, s in pairs], top_k=2,
         )  # fmt: skip
         return [what(t) for t in trajectories]
@@ -72,7 +72,7 @@ class Winner(Scripted):
 def test_a_row_keeps_its_keys_when_another_leaves():
     def played(pairs):
         trajectories = play(
-            world(4, max_steps=12), Winner(), make_delivery("none"), MemoryBank(),
+            world(4, max_steps=12), Winner(), make_delivery("none"), Experiences(),
             tasks=[t for t, _ in pairs], seeds=[s for _, s in pairs], top_k=2,
         )  # fmt: skip
         return [what(t) for t in trajectories]
@@ -164,7 +164,7 @@ def test_every_seed_and_task_has_its_own_key():
 def test_trajectory_is_what_the_world_said():
     """Replaying the actions in a world of its own gives the same observations, end and progress."""
     (trajectory,) = play(
-        world(2, max_steps=5), Scripted(), make_delivery("none"), MemoryBank(), tasks=[4], seeds=[3], top_k=1
+        world(2, max_steps=5), Scripted(), make_delivery("none"), Experiences(), tasks=[4], seeds=[3], top_k=1
     )
     replay = world(1, max_steps=5)
     observations, info = replay.reset(options={"task_indices": [4]})
@@ -186,7 +186,7 @@ def test_won_rows_leave_the_batch():
     executor = Scripted([*walkthrough, *script])
     done = []
     trajectories = play(
-        world(2, max_steps=len(walkthrough) + 2), executor, make_delivery("none"), MemoryBank(),
+        world(2, max_steps=len(walkthrough) + 2), executor, make_delivery("none"), Experiences(),
         tasks=[0, 1], seeds=[0, 0], top_k=1, on_step=lambda running, won: done.append((running, won)),
     )  # fmt: skip
     assert [t.won for t in trajectories] == [True, False]
@@ -198,7 +198,7 @@ def test_won_rows_leave_the_batch():
 
 def test_stops_at_the_callers_limit():
     (trajectory,) = play(
-        world(1), Scripted(), make_delivery("none"), MemoryBank(), tasks=[0], seeds=[0], top_k=1, max_steps=2
+        world(1), Scripted(), make_delivery("none"), Experiences(), tasks=[0], seeds=[0], top_k=1, max_steps=2
     )
     assert len(trajectory.episode.steps) == 2
     assert not trajectory.won
@@ -206,7 +206,7 @@ def test_stops_at_the_callers_limit():
 
 def bank(*entries):
     """A bank of (task id, goal, rationale) in a room of its own."""
-    filled = MemoryBank()
+    filled = Experiences()
     for task_id, goal, rationale in entries:
         room = (
             f"You are in the middle of a room. Looking quickly around you, you see a desk 1.\n\nYour task is to: {goal}"
@@ -389,7 +389,7 @@ def test_a_constrained_executor_gives_commands_that_the_world_admits():
     )
     settings = {"tasks": range(4), "seeds": [0] * 4, "top_k": 1, "max_steps": 3}
     made = make_delivery("none", None)
-    played = play(world(4), executor, made, MemoryBank(), constrained=True, **settings)
+    played = play(world(4), executor, made, Experiences(), constrained=True, **settings)
     answers = [step.observation for t in played for step in t.episode.steps[1:]]
     assert answers
     assert not any("Nothing happens" in answer for answer in answers)
@@ -408,7 +408,7 @@ def test_a_constrained_executor_gives_commands_that_the_world_admits():
             return ["A room."], {"goal": ["g"], "task_id": ["t"], "progress": [0.0]}
 
     with pytest.raises(InvalidInputError, match="expected a world that lists its admissible commands"):
-        play(Silent(), executor, made, MemoryBank(), tasks=[0], seeds=[0], top_k=1, constrained=True)
+        play(Silent(), executor, made, Experiences(), tasks=[0], seeds=[0], top_k=1, constrained=True)
 
 
 def test_compiled_memory_without_soft_tokens_in_the_model():

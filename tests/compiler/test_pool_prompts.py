@@ -9,7 +9,7 @@ import pathlib
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.memory import LifelongMemory, MemoryBank
+from embodied_mem.memory import Experiences, LifelongMemory
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.memory.pool import Reading
 from embodied_mem.training.tasks import bank_of
@@ -23,7 +23,7 @@ DIGESTS = (
     .read_text(encoding="ascii")
     .split()
 )
-"""Of each prompt the first eight digits of its SHA-256, as `MemoryBank` gave them at commit 33e07f1."""
+"""Of each prompt the first eight digits of its SHA-256, as `Experiences` gave them at commit 33e07f1."""
 
 
 def teacher(_: int) -> RuleTeacher:
@@ -37,7 +37,7 @@ def world():
 
 
 @functools.cache
-def bank() -> MemoryBank:
+def bank() -> Experiences:
     return bank_of(world(), 100, teacher, seed=0)
 
 

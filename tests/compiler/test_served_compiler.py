@@ -14,7 +14,7 @@ from embodied_mem.compiler.served_compiler import ServedCompiler
 from embodied_mem.compiler.view import start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompt_files import prompt
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.types import Episode, Step
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "prompts.md"
@@ -36,7 +36,7 @@ def examples():
 
 
 def test_the_prompt_of_the_second_step_is_the_one_on_the_page():
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add(Episode("old", "put some mug on shelf.", LIFE, True, "You move the mug 1 to the shelf 1."))
     view = start_view("put a clean mug in desk.", ROOM, bank.retrieve("put a clean mug in desk.", k=1, context=ROOM))
     page = PAGE.read_text(encoding="utf-8").partition("## Compiler")[2].partition("\n## ")[0]

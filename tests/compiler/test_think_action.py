@@ -15,7 +15,7 @@ from embodied_mem.agents.rollout import play
 from embodied_mem.compiler.think_action import ThinkAction, ThinkActionFormat, ThinkActionServer
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import OpenAIChatModel
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.hf import save_hf
@@ -136,7 +136,7 @@ def test_a_small_random_folder_plays(folder):
     executor = thinking_executor(folder, 1.0, config.reply_tokens, 2)
     worlds = envs.make("alfworld", tasks=[game.load() for game in generate(2, seed=1)], num_envs=2, max_steps=2)
     played = play(
-        worlds, executor, make_delivery("none"), MemoryBank(), tasks=[0, 1], seeds=[0, 0], top_k=0,
+        worlds, executor, make_delivery("none"), Experiences(), tasks=[0, 1], seeds=[0, 0], top_k=0,
         scheme=think_action(config),
     )  # fmt: skip
     assert [[step.action for step in one.episode.steps] for one in played] == [["", ""]] * 2
@@ -164,7 +164,7 @@ def test_a_server_that_knows_the_way_wins():
     try:
         executor = ThinkActionServer(OpenAIChatModel(server.url, "seven"), max_parallel=2)
         played = play(
-            worlds, executor, make_delivery("none"), MemoryBank(), tasks=[0, 1], seeds=[0, 0], top_k=0,
+            worlds, executor, make_delivery("none"), Experiences(), tasks=[0, 1], seeds=[0, 0], top_k=0,
             scheme=ThinkAction(),
         )  # fmt: skip
     finally:

@@ -8,7 +8,7 @@ from embodied_mem import envs
 from embodied_mem.compiler.brief_state import Create, apply_all
 from embodied_mem.compiler.prompts import Shown, unmarked
 from embodied_mem.compiler.view import View, compile_prompt, executor_text, render_trajectories, start_state
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
@@ -23,7 +23,7 @@ def prompt(*turns: tuple[str, str], searched: tuple[str, ...] = (), brief: bool 
     actions = ("go to drawer 9", "take book 1 from drawer 9", "go to safe 1", "use desklamp 1")
     answers = ("You are in a room.", "You arrive at drawer 9. On the drawer 9, you see a book 1.", "You pick up it.")
     steps = tuple(map(Step, (*answers, "You arrive at safe 1. On the safe 1, you see a desklamp 1."), actions))
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add(Episode("other", GOAL, steps, True, "You turn on the desklamp 1."))
     state, refused = apply_all([Create("searched", place) for place in searched], start_state(GOAL, ROOM))
     assert not refused
@@ -84,7 +84,7 @@ def test_marks_can_be_taken_out_of_the_compilers_prompt_and_nothing_else():
 def test_the_place_that_the_teacher_names_stands_in_the_prompt_unmarked():
     games = [game.load() for game in generate(24, seed=2, num_scenes=6, split="train")]
     world = envs.make("alfworld", tasks=games, num_envs=24, seed=0, max_steps=50)
-    bank = MemoryBank()
+    bank = Experiences()
 
     def make_teacher(task: int) -> RuleTeacher:
         return RuleTeacher(statistics_order)
@@ -107,7 +107,7 @@ def test_the_place_that_the_teacher_names_stands_in_the_prompt_unmarked():
 
 
 def test_whole_trajectories_fill_the_room_and_are_cut_at_a_step():
-    bank = MemoryBank()
+    bank = Experiences()
     for name, number in (("first", 2), ("second", 5)):
         first = (
             f"You are in the middle of a room. Looking quickly around you, you see a desk {number}.\nYour task is to: x"

@@ -11,7 +11,7 @@ from embodied_mem.compiler.output_grammar import CompilerOutput
 from embodied_mem.compiler.view import start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import Setting, settings_of, under
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import bank_of, sources_of
 from embodied_mem.types import Episode, Step
@@ -100,7 +100,7 @@ def test_the_teachers_guidance_carried_out_word_by_word_wins():
 
 def test_whole_trajectories_leave_room_for_the_rest_of_the_prompt():
     step = Step("You see a desk 1.", "go to desk 1")
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add_many([Episode(f"t{i}", "put a mug in desk.", (step,) * 4, True, "You won.") for i in range(9)])
     view = start_view("put a mug in desk.", "You see a desk 1.", bank.retrieve("put a mug in desk.", 9))
     executor = types.SimpleNamespace(
@@ -120,4 +120,4 @@ def test_what_a_world_does_not_have_is_said():
     with pytest.raises(InvalidInputError, match="expected an executor"):
         make_delivery("static_full")
     with pytest.raises(InvalidInputError, match="carries out guidance"):
-        under(Setting("guidance_only"), None, Compiler(), MemoryBank())
+        under(Setting("guidance_only"), None, Compiler(), Experiences())

@@ -8,7 +8,7 @@ from embodied_mem import envs
 from embodied_mem.compiler.executor import Turn
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.score import check_executor
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.config import Config, WorldConfig
 from embodied_mem.worlds.alfworld.generator import generate
 
@@ -29,7 +29,7 @@ def checked(*commands: str):
     games = [game.load() for game in generate(3, seed=0, num_scenes=3, prove=False)]
     world = envs.make("alfworld", tasks=games, num_envs=2, seed=0, max_steps=6)
     return check_executor(
-        Config(WorldConfig(num_train=4, num_valid=1)), Says(*commands), world, len(games), MemoryBank()
+        Config(WorldConfig(num_train=4, num_valid=1)), Says(*commands), world, len(games), Experiences()
     )
 
 

@@ -11,7 +11,7 @@ from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
 from embodied_mem.evaluation.score import COUNTS, withheld_in, withheld_row
 from embodied_mem.language.tokenizers import train_bpe
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.tasks import bank_of
 from embodied_mem.worlds.alfworld.generator import generate
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
@@ -55,7 +55,7 @@ class Whole:
 
 
 @pytest.fixture(scope="module")
-def known() -> tuple[list, MemoryBank]:
+def known() -> tuple[list, Experiences]:
     games = [game.load() for game in generate(12, seed=3, num_scenes=1)]
     return games, bank_of(
         envs.make("alfworld", tasks=games, num_envs=12, max_steps=50), 12, lambda _: teacher(), seed=0
@@ -75,7 +75,7 @@ GUIDED, SILENT, EDITS = "experience\ndo: find mug in desk 1", "noaction", "brief
 
 def test_without_memory_silence_is_right_until_something_was_searched(known):
     """The teacher says nothing while nobody has searched; then it has the places that are left to say."""
-    trajectory = played(known[0], MemoryBank(), SILENT, GUIDED, EDITS, SILENT)
+    trajectory = played(known[0], Experiences(), SILENT, GUIDED, EDITS, SILENT)
     counts = withheld_in(trajectory, teacher)
     assert [*counts.values()][:5] == [4, 3, 4, 3, 2]  # the third edits the Brief State, so the fourth is due
     assert withheld_row(counts)["noaction_precision"] == withheld_row(counts)["noaction_recall"] == 2 / 3
@@ -89,7 +89,7 @@ def test_with_memory_of_this_room_silence_is_wrong(known):
 
 def test_tokens_saved_are_those_of_the_guided_steps(known):
     tokenizer = train_bpe(["hint: find mug in desk 1"], 300)
-    trajectory = played(known[0], MemoryBank(), GUIDED, SILENT, GUIDED, GUIDED)
+    trajectory = played(known[0], Experiences(), GUIDED, SILENT, GUIDED, GUIDED)
     counts = withheld_in(trajectory, None, tokenizer)
     each = len(tokenizer.encode("\nhint: find mug in desk 1")) + 2
     assert [*counts.values()] == [4, 1, 0, 0, 0, 3 * each]

@@ -23,7 +23,7 @@ from embodied_mem.evaluation.command import Models
 from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
 from embodied_mem.language.images import png, said_parts
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import bank_of, sources_of
 from embodied_mem.worlds.alfworld.env import find_games
@@ -408,7 +408,7 @@ def test_a_model_answers_what_a_memory_method_asks_and_is_played_again(bank, tmp
     finally:
         server.close()
     row = report["deliveries"]["langmem"]  # and not "(rule extraction)"
-    episodes = len(MemoryBank.load(bank))
+    episodes = len(Experiences.load(bank))
     assert row["observed"][-1]["episodes"] == row["observed"][-1]["calls"] == episodes
     assert row["observed"][-1]["tokens_sent"] == 50 * episodes
     assert row["observed"][-1]["tokens_received"] == 7 * episodes

@@ -9,8 +9,8 @@ import pytest
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank_settings import BankView
+from embodied_mem.memory import Experiences
+from embodied_mem.memory.bank import BankView
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import sources_of
 from embodied_mem.types import Episode, Step
@@ -33,26 +33,26 @@ LOST = Episode(
 
 
 def test_a_loss_says_where_the_thing_was_and_nothing_of_what_was_done(tmp_path):
-    bank = MemoryBank(lost=True)
+    bank = Experiences(lost=True)
     remember(bank, LOST)
     [found] = bank.retrieve("put a mug in desk.", 1, ROOM)
     assert found.brief() == "here: mug was in shelf 2"
     bank.save(tmp_path / "bank.jsonl")
-    [(again, rationale)] = MemoryBank.load(tmp_path / "bank.jsonl").records
+    [(again, rationale)] = Experiences.load(tmp_path / "bank.jsonl").records
     assert (again, rationale) == (LOST, "mug 1 was in shelf 2; 4 steps")
     with pytest.raises(InvalidInputError, match="won=False"):
-        MemoryBank().add(LOST)
+        Experiences().add(LOST)
 
 
 def test_a_loss_without_a_find_is_not_remembered():
-    bank, searched = MemoryBank(lost=True), Episode("t2", LOST.goal, LOST.steps[:2], False, LOST.steps[2].observation)
+    bank, searched = Experiences(lost=True), Episode("t2", LOST.goal, LOST.steps[:2], False, LOST.steps[2].observation)
     assert learned_from(searched) == ""
     remember(bank, searched)
     assert len(bank) == 0
 
 
 def test_forgetting_leaves_a_share_drawn_by_the_seed():
-    bank = MemoryBank(lost=True, object_weight=3.0)
+    bank = Experiences(lost=True, object_weight=3.0)
     for number in range(10):
         remember(bank, Episode(f"t{number}", LOST.goal, LOST.steps, number % 2 == 0, LOST.final_observation))
     left = forgotten(bank, 0.5, seed=1)

@@ -14,10 +14,10 @@ import embodied_mem.memory as memory
 from embodied_mem.errors import EmbodiedMemError
 from embodied_mem.memory import (
     ChatWriter,
+    Experiences,
     KnowledgeGraph,
     LexicalEmbedder,
     LifelongMemory,
-    MemoryBank,
     MemoryStore,
     Outcome,
     Scope,
@@ -101,8 +101,8 @@ def store() -> MemoryStore:
     return MemoryStore(tempfile.mkdtemp(dir=FOLDER), {"notes": NoteMemory()}, fsync="never")
 
 
-def bank() -> MemoryBank:
-    made = MemoryBank()
+def bank() -> Experiences:
+    made = Experiences()
     made.add(EPISODE)
     return made
 
@@ -241,16 +241,16 @@ CALLS = [
     (store, "record", {"module": "notes", "event": {}}),
     (store, "forget", {"episode": 3}),
     (store, "forget", {"object": "mug"}),
-    (MemoryBank, None, {"embedder": None, "context_weight": 1.0, "object_weight": 1.0, "task_key": str}),
-    (MemoryBank, "add", {"episode": EPISODE, "rationale": "so"}),
-    (MemoryBank, "add_many", {"episodes": [EPISODE], "rationales": ["so"]}),
+    (Experiences, None, {"embedder": None, "context_weight": 1.0, "object_weight": 1.0, "task_key": str}),
+    (Experiences, "add", {"episode": EPISODE, "rationale": "so"}),
+    (Experiences, "add_many", {"episodes": [EPISODE], "rationales": ["so"]}),
     (
         bank,
         "retrieve",
         {"goal": "put a mug in desk.", "k": 1, "context": "", "exclude_task_ids": (), "distinct": True},
     ),
     (bank, "save", {"path": "FOLDER/bank.gz"}),
-    (MemoryBank.load, None, {"path": "FOLDER/bank.gz", "embedder": None}),
+    (Experiences.load, None, {"path": "FOLDER/bank.gz", "embedder": None}),
     (LexicalEmbedder, None, {"dimension": 8}),
     (LexicalEmbedder, "embed", {"texts": ["a"]}),
     (ChatWriter, None, {"chat": len}),

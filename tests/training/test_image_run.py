@@ -12,7 +12,7 @@ from small_seeing import save_seeing, seeing, tokenizer
 
 from embodied_mem import envs
 from embodied_mem.envs.drawn_env import SIDE, DrawnEnvs, colour, drawn, names_in
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import LoraParam
 from embodied_mem.models.vision.qwen_vl import load_qwen_vl
@@ -51,7 +51,7 @@ def test_the_paper_s_configuration_with_pictures(published, tmp_path, monkeypatc
             *(f"--{field}={value}" for field, value in FIELDS.items()),
         ]
     )  # fmt: skip
-    shown = [experience for experience in MemoryBank.load(run / "bank.jsonl.gz").retrieve("find", k=9)]
+    shown = [experience for experience in Experiences.load(run / "bank.jsonl.gz").retrieve("find", k=9)]
     assert shown
     assert all(len(step.images) == 1 for experience in shown for step in experience.episode.steps)
     trained, played = (

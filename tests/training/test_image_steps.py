@@ -19,7 +19,7 @@ from embodied_mem.agents.rollout import play
 from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.models.config import LoraConfig
 from embodied_mem.models.lora import add_lora
 from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, perceptual_alignment
@@ -177,7 +177,7 @@ def test_a_policy_gradient_depends_on_the_pixels_and_agrees_with_the_sampler():
         **settings,
     )  # fmt: skip
     acting = Executor(executor, tokenizer(), max_action_tokens=3, reader=reader(executor), **settings)
-    bank = MemoryBank()
+    bank = Experiences()
     step = Step("You see a desk 1.", "take mug 1 from desk 1", (picture(90),))
     bank.add(Episode("other", "find the mug", (step,), True, "You win.", (picture(91),)))
     trajectories = play(

@@ -38,7 +38,7 @@ from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
 from embodied_mem.training.teachers.episodes import Act, Sample, input_formats, play_teacher, sample_of
 from embodied_mem.training.teachers.games import Games
-from embodied_mem.training.teachers.lesson import Teacher, memories_for
+from embodied_mem.training.teachers.lesson import Teacher
 
 _MAX_LINE = 1 << 24  # characters; what follows in the line is no sample, and may be gigabytes
 
@@ -56,7 +56,7 @@ def relabel(trajectory: Trajectory, teacher: Teacher) -> list[Sample]:
     first = episode.steps[0].images if episode.steps else ()
     view = start_view(episode.goal, episode.first_observation, trajectory.experiences, images=first)
     view.pool = trajectory.pool
-    lesson = teacher.begin(episode.goal, episode.first_observation, memories_for(teacher, view))
+    lesson = teacher.begin(episode.goal, episode.first_observation, view.memories)
     samples = []
     for step, delivered, answered in zip(episode.steps, trajectory.delivered, [*episode.steps[1:], None]):
         samples.append(sample_of(view, lesson))

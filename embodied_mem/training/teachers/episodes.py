@@ -1,6 +1,6 @@
 """Teacher episodes: games played by the teacher, with detours, as samples for executor and compiler.
 
-    bank = MemoryBank(); bank.add_many(play_teacher(envs, tasks, MemoryBank(), ...).episodes)
+    bank = Experiences(); bank.add_many(play_teacher(envs, tasks, Experiences(), ...).episodes)
     data = play_teacher(envs, tasks, bank, make_teacher, top_k=6, detour=0.1, seed=0)
     data.samples[0].output            # "hybrid\\n+ now: find apple\\n..."
 
@@ -26,7 +26,7 @@ from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.compiler.prompts import SHOWN, Shown
 from embodied_mem.compiler.view import View, compile_prompt, executor_text
-from embodied_mem.training.teachers.lesson import Lesson, Teacher, memories_for
+from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.types import Episode
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class _TaughtRow:
         recall: Callable[[View, int], str] | None,
     ):
         self.row, self._teacher = row, make_teacher(row.task)
-        self.lesson = self._teacher.begin(row.view.goal, row.observation, memories_for(self._teacher, row.view))
+        self.lesson = self._teacher.begin(row.view.goal, row.observation, row.view.memories)
         self.samples: list[Sample] = []
         self._memory = recall(row.view, row.task) if recall else None
         self._plain: tuple[Teacher, BriefState] | None = None

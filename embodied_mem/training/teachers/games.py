@@ -17,8 +17,8 @@ from embodied_mem.agents.deliveries import MethodDelivery, check_names
 from embodied_mem.agents.task_pools import TaskPools
 from embodied_mem.compiler.view import View, render_experiences
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank_settings import BankView
+from embodied_mem.memory import Experiences
+from embodied_mem.memory.bank import BankView
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
@@ -47,7 +47,7 @@ class RecalledTexts:
         InvalidInputError: there is no such method.
     """
 
-    def __init__(self, methods: Sequence[str], bank: MemoryBank, seed: int, numbered: bool = False):
+    def __init__(self, methods: Sequence[str], bank: Experiences, seed: int, numbered: bool = False):
         check_names(methods)
         self._methods, self._bank, self._seed, self._numbered = methods, bank, seed, numbered
         self._delivery = functools.cache(self._observed)
@@ -81,22 +81,20 @@ class Games:
 
     config: Config
     tasks: TrainingTasks
-    bank: MemoryBank | TaskPools
+    bank: Experiences | TaskPools
 
     def seen(self, number: int) -> BankView | TaskPools:
         """Return the bank as training shows it in pass or round `number`: under the settings of `config.data.banks`."""
         config = self.config
         settings, memory = config.data.banks or ("committed",), config.memory
-        if isinstance(self.bank, TaskPools):
-            return self.bank.under(settings, config.seed + number)
-        return BankView(
-            self.bank, settings, seed=config.seed + number, numbered=memory.numbered, newest_first=memory.newest_first
+        return self.bank.under(
+            settings, config.seed + number, numbered=memory.numbered, newest_first=memory.newest_first
         )
 
     @functools.cached_property
     def _recalled(self) -> RecalledTexts:
         config = self.config
-        assert isinstance(self.bank, MemoryBank)  # methods observe whole episodes
+        assert isinstance(self.bank, Experiences)  # methods observe whole episodes
         return RecalledTexts(config.data.methods, self.bank, config.seed, config.memory.numbered)
 
     def recall(self, number: int) -> Callable[[View, int], str] | None:

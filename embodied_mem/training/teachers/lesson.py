@@ -16,7 +16,6 @@ import numpy as np
 
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import CompilerOutput
-from embodied_mem.compiler.view import View
 from embodied_mem.memory import Experience
 from embodied_mem.memory.bank import OBJECT_WEIGHT
 from embodied_mem.memory.pool import Reading
@@ -67,8 +66,7 @@ class Noise(Protocol):
 class Teacher(Noise, Protocol):
     """Labels the steps of one episode; a new object, or `begin`, per episode.
 
-    One with the attribute `reads_pools` is given the `Pool` of a lifelong memory for the experiences, where there is
-    one.
+    Its experiences are a `Pool` where a lifelong memory is read.
     """
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
@@ -83,11 +81,6 @@ class Teacher(Noise, Protocol):
         ...
 
 
-def memories_for(teacher: Teacher, view: View) -> Any:
-    """Return the pool for a teacher with `reads_pools`, else the experiences."""
-    return view.pool if view.pool is not None and getattr(teacher, "reads_pools", False) else view.experiences
-
-
 class Commanding:
     """`Teacher` whose guidance is the next command itself, for executors that were never taught to read guidance.
 
@@ -99,7 +92,6 @@ class Commanding:
 
     def __init__(self, teacher: Teacher):
         self._teacher = teacher
-        self.reads_pools = getattr(teacher, "reads_pools", False)
         self.mislead, self.imagined_answer = teacher.mislead, teacher.imagined_answer
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
@@ -121,7 +113,7 @@ class TaskSource(Protocol):
 
     Attributes:
         kinds: of things in these tasks, as the texts name them.
-        object_weight: of `MemoryBank` for their experiences.
+        object_weight: of `Experiences` for their experiences.
     """
 
     kinds: Sequence[str]

@@ -86,7 +86,7 @@ from embodied_mem.evaluation.report import manifest, rows_table, write_report, w
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.language.seats import Seats
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 
 from .agent.skills import examples_of, skills_of
 from .engine import Game
@@ -288,7 +288,7 @@ def play_deliveries(config: AlfworldConfig, models: Models, result: pathlib.Path
         raise InvalidInputError(f"--tasks {source}: expected at least one game, got none (generated: give --num_tasks)")
     make_bank = scoring_bank if source == world.valid else teach_bank
     try:
-        bank = make_bank(trained, config.bank_file) if is_bank_read(rows) else MemoryBank()
+        bank = make_bank(trained, config.bank_file) if is_bank_read(rows) else Experiences()
     except DataNotFoundError as error:
         what = "the memory bank is made of the training games of the weights, or read from --bank_file"
         raise DataNotFoundError(f"{what}: {error}") from error

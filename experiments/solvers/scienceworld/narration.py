@@ -154,7 +154,7 @@ def experience_of(path: GoldPath, goal: str) -> PathExperience:
 
 
 class PathBank:
-    """Gold paths behind the call of a `MemoryBank` that `agents.rollout.play` makes."""
+    """Gold paths behind the call of a `Experiences` that `agents.rollout.play` makes."""
 
     def __init__(self, paths: Sequence[GoldPath]):
         """Keep the paths."""

@@ -20,7 +20,7 @@ from embodied_mem.compiler.view import View
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.evaluation.command import Models
 from embodied_mem.language.tokenizers import train_bpe
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.lora import LoraParam
@@ -65,7 +65,7 @@ def tiny():
 def samples():
     config = tiny()
     tasks = make_tasks(config)
-    return tuple(Games(config, tasks, MemoryBank()).lessons().samples)
+    return tuple(Games(config, tasks, Experiences()).lessons().samples)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_it_plays_and_the_trigger_decides_at_later_steps(bundle, model, bias, la
         "alfworld", tasks=[game.load() for game in generate(2, seed=0, num_scenes=4, prove=False)], num_envs=2,
         seed=0, max_steps=3,
     )  # fmt: skip
-    played = play(world, executor, delivery, MemoryBank(), tasks=[0, 1], seeds=[0, 0], top_k=1)
+    played = play(world, executor, delivery, Experiences(), tasks=[0, 1], seeds=[0, 0], top_k=1)
     for one in played:
         assert [d.soft is not None for d in one.delivered] == [True, later, later]
         assert one.delivered[0].soft.shape == (NUM_QUERIES, NANO.width)

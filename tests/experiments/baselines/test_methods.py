@@ -15,8 +15,8 @@ from embodied_mem.agents.rollout import play, rollout
 from embodied_mem.compiler.view import render_experiences, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.controls import settings_of
-from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank_settings import BankView
+from embodied_mem.memory import Experiences
+from embodied_mem.memory.bank import BankView
 from embodied_mem.registry import names
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
@@ -197,7 +197,7 @@ class Looker:
 @pytest.mark.parametrize("name", [*METHODS, "mem0_2_steps"])
 def test_every_method_plays_some_steps(name):
     world = envs.make("alfworld", tasks=list(games()), num_envs=2, seed=0, max_steps=3)
-    executor, bank = Looker(), MemoryBank()
+    executor, bank = Looker(), Experiences()
     bank.add_many([found("mug", f"shelf {n}", room, number=n) for n in range(1, 9) for room in (KITCHEN, HALL)])
     delivery = make_delivery(name, episodes=BankView(bank).episodes(), executor=executor, numbered=True)
     played = play(world, executor, delivery, bank, tasks=[0, 1], seeds=[0, 0], top_k=2)
@@ -220,7 +220,7 @@ def seen_in(room, task_id="", experiences=()):
 
 
 def test_a_method_fills_as_many_tokens_as_the_experiences_do_and_cuts_no_line():
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add_many([found("mug", "fridge 1"), found("mug", "shelf 2", number=1)])
     experiences = bank.retrieve("put some mug on shelf.", 2, KITCHEN)
     most = len(render_experiences(experiences).split())
@@ -250,7 +250,7 @@ def test_a_method_has_not_observed_the_task_that_is_played(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_a_bank_changes_what_a_method_observes(name):
     """A stale bank tells of other places; an empty one of none, and then every method says what `static` says."""
-    bank, room = MemoryBank(), f"{KITCHEN[:-1]}, and a desk 1."
+    bank, room = Experiences(), f"{KITCHEN[:-1]}, and a desk 1."
     bank.add_many([found("mug", "fridge 1", room), found("pan", "fridge 1", room), found("cup", "fridge 1", room)])
     texts, told = {}, {}
     for setting in ("committed", "stale", "empty"):
@@ -309,7 +309,7 @@ def test_rows_of_rules_are_not_named_as_the_original():
     with pytest.raises(InvalidInputError, match="mem0_2"):
         make_method("mem0_3")
     with pytest.raises(InvalidInputError, match="irrelevant"):
-        BankView(MemoryBank(), ("irrelevant",)).episodes()
+        BankView(Experiences(), ("irrelevant",)).episodes()
 
 
 def test_reflexion_ends_a_trial_that_repeats_itself_and_reads_three_reflections():

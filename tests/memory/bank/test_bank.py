@@ -1,4 +1,4 @@
-"""MemoryBank: retrieval against a plain sort, no leaks, files that are whole or refused."""
+"""Experiences: retrieval against a plain sort, no leaks, files that are whole or refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import Experience, LexicalEmbedder, MemoryBank
+from embodied_mem.memory import Experience, Experiences, LexicalEmbedder
 from embodied_mem.memory.bank import rationale_for
 from embodied_mem.memory.readers import HOUSEHOLD
 from embodied_mem.types import Episode, Step
@@ -40,9 +40,9 @@ def task_key(task_id: str) -> str:
     return re.search(r"trial_T\w+", task_id)[0]
 
 
-def random_bank(count: int, seed: int) -> tuple[MemoryBank, random.Random]:
+def random_bank(count: int, seed: int) -> tuple[Experiences, random.Random]:
     rng = random.Random(seed)
-    bank = MemoryBank(task_key=task_key)
+    bank = Experiences(task_key=task_key)
     verbs = ["put a clean", "heat some", "put two", "examine the", "put a"]
     things, places = ["apple", "mug", "book", "cd"], ["fridge", "shelf", "desk"]
     bank.add_many(
@@ -98,7 +98,7 @@ def test_retrieve_equals_sorting_by_the_documented_score():
 
 
 def test_same_object_in_the_same_room_comes_first_then_elsewhere_then_others():
-    bank = MemoryBank()
+    bank = Experiences()
     goal = "put a clean apple in fridge."
     bank.add(episode("other-object/trial_T1", "put a clean mug in fridge."))
     bank.add(episode("elsewhere/trial_T2", goal, BIG_KITCHEN))
@@ -113,21 +113,21 @@ def test_same_object_in_the_same_room_comes_first_then_elsewhere_then_others():
 
 
 def test_ties_go_to_the_first_added():
-    bank = MemoryBank()
+    bank = Experiences()
     goal = "put a mug in shelf."
     bank.add_many([episode(f"t/trial_T{i}", goal) for i in range(20)])
     assert [e.episode.task_id for e in bank.retrieve(goal, 7)] == [f"t/trial_T{i}" for i in range(7)]
 
 
 def test_without_a_key_a_task_is_its_id():
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add(episode("room-3/task-7", "put a mug in shelf."))
     assert len(bank.retrieve("put a mug in shelf.", 1, exclude_task_ids=["games/room-3/task-7"])) == 1
     assert bank.retrieve("put a mug in shelf.", 1, exclude_task_ids=["room-3/task-7"]) == []
 
 
 def test_the_same_episode_is_stored_once_and_failures_never():
-    bank = MemoryBank()
+    bank = Experiences()
     first = episode("t/trial_T1", "put a mug in shelf.")
     assert bank.add_many([first, first]) == [0, 0]
     assert bank.add(episode("t/trial_T1", "put a mug in shelf.")) == 0
@@ -137,7 +137,7 @@ def test_the_same_episode_is_stored_once_and_failures_never():
 
 
 def test_empty_cases_and_wrong_arguments():
-    bank = MemoryBank()
+    bank = Experiences()
     assert bank.retrieve("put a mug in shelf.") == []
     bank.add(episode("t/trial_T1", "put a mug in shelf."))
     assert bank.retrieve("x", 0) == []
@@ -163,7 +163,7 @@ class CountingEmbedder(LexicalEmbedder):
 
 def test_every_text_is_embedded_once():
     embedder = CountingEmbedder()
-    bank = MemoryBank(embedder)
+    bank = Experiences(embedder)
     for i in range(30):
         bank.add(
             episode(f"t/trial_T{i}", f"put a {'mug' if i % 2 else 'cup'} in shelf.", KITCHEN if i % 3 else BEDROOM)
@@ -210,10 +210,10 @@ episodes = st.builds(
 @given(st.lists(episodes, max_size=5), st.booleans())
 def test_saving_loses_nothing(tmp_path_factory, stored, compress):
     path = tmp_path_factory.mktemp("bank") / ("bank.jsonl.gz" if compress else "bank.jsonl")
-    bank = MemoryBank(context_weight=0.5, object_weight=3)
+    bank = Experiences(context_weight=0.5, object_weight=3)
     bank.add_many(stored)
     bank.save(path)
-    again = MemoryBank.load(path)
+    again = Experiences.load(path)
     assert again.records == bank.records
     assert (again.context_weight, again.object_weight) == (0.5, 3)
     first = path.read_bytes()
@@ -223,10 +223,10 @@ def test_saving_loses_nothing(tmp_path_factory, stored, compress):
 
 
 def test_given_rationales_are_kept(tmp_path):
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add(episode("t/trial_T1", "put a mug in shelf."), "because \n it was there")
     bank.save(tmp_path / "bank.jsonl")
-    assert MemoryBank.load(tmp_path / "bank.jsonl").records[0][1] == "because it was there"
+    assert Experiences.load(tmp_path / "bank.jsonl").records[0][1] == "because it was there"
     with pytest.raises(InvalidInputError, match="one per episode"):
         bank.add_many([], ["x"])
 
@@ -234,20 +234,20 @@ def test_given_rationales_are_kept(tmp_path):
 @pytest.mark.parametrize("name", ["bank.jsonl", "bank.jsonl.gz"])
 def test_any_truncation_and_any_changed_byte_is_an_error(tmp_path, name):
     path = tmp_path / name
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add_many([episode(f"t/trial_T{i}", "put a mug in shelf.") for i in range(3)])
     bank.save(path)
     data = path.read_bytes()
     for size in range(len(data)):
         path.write_bytes(data[:size])
         with pytest.raises(InvalidInputError, match=name):
-            MemoryBank.load(path)
+            Experiences.load(path)
     for position in range(0, len(data), 3):
         damaged = bytearray(data)
         damaged[position] ^= 1 << position % 8
         path.write_bytes(damaged)
         try:
-            loaded = MemoryBank.load(path)
+            loaded = Experiences.load(path)
         except InvalidInputError:
             continue
         # Left: bytes that carry no record (the gzip header's flags, a weight, the spacing of the JSON header).
@@ -255,20 +255,20 @@ def test_any_truncation_and_any_changed_byte_is_an_error(tmp_path, name):
         assert position < len(data.partition(b"\n")[0]) or name.endswith(".gz")
     path.write_bytes(data + b"x" if name == "bank.jsonl" else gzip.compress(gzip.decompress(data) + b"x"))
     with pytest.raises(InvalidInputError, match="bytes after the header"):
-        MemoryBank.load(path)
+        Experiences.load(path)
 
 
 def test_another_embedder_is_refused(tmp_path):
-    MemoryBank(LexicalEmbedder(64)).save(tmp_path / "bank.jsonl")
+    Experiences(LexicalEmbedder(64)).save(tmp_path / "bank.jsonl")
     with pytest.raises(InvalidInputError, match="lexical-64"):
-        MemoryBank.load(tmp_path / "bank.jsonl")
-    assert len(MemoryBank.load(tmp_path / "bank.jsonl", LexicalEmbedder(64))) == 0
+        Experiences.load(tmp_path / "bank.jsonl")
+    assert len(Experiences.load(tmp_path / "bank.jsonl", LexicalEmbedder(64))) == 0
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, failing):
     path = tmp_path / "bank.jsonl"
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add(episode("t/trial_T1", "put a mug in shelf."))
     bank.save(path)
     before = path.read_bytes()
@@ -287,11 +287,11 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, failing):
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["bank.jsonl"]
     bank.save(path)
-    assert len(MemoryBank.load(path)) == 2
+    assert len(Experiences.load(path)) == 2
 
 
 def test_render_is_short_and_regular():
-    bank = MemoryBank()
+    bank = Experiences()
     goal = "put a mug in shelf."
     steps = (
         Step(first_observation(KITCHEN, goal), "go to drawer 2"),

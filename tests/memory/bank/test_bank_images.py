@@ -10,7 +10,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import observation, png
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.types import Episode, Observation, Step
 
 FIRST, SECOND, LAST = (png(np.full((2, 2, 3), value, np.uint8)) for value in (1, 2, 3))
@@ -29,18 +29,18 @@ def bare(episode: Episode) -> Episode:
 
 @pytest.mark.parametrize("name", ["bank.jsonl", "bank.jsonl.gz"])
 def test_a_bank_with_images_comes_back(name, tmp_path):
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add_many([EPISODE, dataclasses.replace(EPISODE, task_id="b"), bare(EPISODE)])
     assert len(bank) == 3  # what was seen besides the words makes another episode
     bank.save(tmp_path / name)
-    again = MemoryBank.load(tmp_path / name)
+    again = Experiences.load(tmp_path / name)
     assert again.records == bank.records
     again.save(tmp_path / f"again_{name}")
     assert (tmp_path / f"again_{name}").read_bytes() == (tmp_path / name).read_bytes()
 
 
 def test_each_image_is_written_once_and_texts_as_they_were(tmp_path):
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add_many([EPISODE, dataclasses.replace(EPISODE, task_id="b"), bare(EPISODE)])
     bank.save(tmp_path / "bank.jsonl")
     one, two, three = map(json.loads, (tmp_path / "bank.jsonl").read_text().splitlines()[1:])
@@ -68,7 +68,7 @@ def test_a_record_whose_images_do_not_fit_is_refused(damage, tmp_path):
 
 
 def test_an_experience_shows_where_the_thing_was():
-    bank = MemoryBank()
+    bank = Experiences()
     bank.add(EPISODE)
     [found] = bank.retrieve("put a mug in shelf.")
     assert found.images == (SECOND, FIRST)
@@ -80,7 +80,7 @@ def test_an_experience_shows_where_the_thing_was():
 def test_only_tuples_of_files_are_images():
     for images in ([FIRST], (np.zeros((2, 2, 3), np.uint8),), FIRST):
         with pytest.raises(InvalidInputError, match="tuple of files"):
-            MemoryBank().add(dataclasses.replace(EPISODE, final_images=images))
+            Experiences().add(dataclasses.replace(EPISODE, final_images=images))
 
 
 def test_what_a_world_shows_becomes_files():

@@ -9,7 +9,7 @@ import pytest
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.agents.rollout import play
 from embodied_mem.compiler.view import render_experiences
-from embodied_mem.memory.bank_settings import ORDER, VARIANTS, BankView
+from embodied_mem.memory.bank import ORDER, VARIANTS, BankView
 from embodied_mem.training.bundle import load_bundle
 from embodied_mem.training.tasks import bank_of, sources_of
 

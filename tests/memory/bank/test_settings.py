@@ -7,9 +7,8 @@ import pytest
 from embodied_mem import envs
 from embodied_mem.compiler.view import render_experiences
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank import relevant_events
-from embodied_mem.memory.bank_settings import BankView, check_setting
+from embodied_mem.memory import Experiences
+from embodied_mem.memory.bank import BankView, check_setting, relevant_events
 from embodied_mem.memory.readers import DEFAULT
 from embodied_mem.training.tasks import bank_of
 from embodied_mem.worlds.alfworld.generator import generate
@@ -18,7 +17,7 @@ from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher
 
 
 @pytest.fixture(scope="module")
-def played() -> tuple[MemoryBank, list]:
+def played() -> tuple[Experiences, list]:
     """(bank of sixty games in eight rooms, its episodes)."""
     games = [game.load() for game in generate(60, seed=3, num_scenes=8)]
     world = envs.make("alfworld", tasks=games, num_envs=20, max_steps=50)
@@ -117,4 +116,4 @@ def test_a_setting_that_does_not_exist_is_refused(name):
     with pytest.raises(InvalidInputError, match="committed, other_rooms, empty, irrelevant, noisy:P, stale, poisoned"):
         check_setting(name)
     with pytest.raises(InvalidInputError, match="at least one"):
-        BankView(MemoryBank(), ())
+        BankView(Experiences(), ())

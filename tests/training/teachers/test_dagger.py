@@ -14,7 +14,7 @@ from embodied_mem.compiler.brief_state import Create
 from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.config import CorrectionConfig, SFTConfig
 from embodied_mem.training.tasks import TrainingTasks
 from embodied_mem.training.teachers import dagger as correction
@@ -44,7 +44,7 @@ def teacher_of(task: int) -> RuleTeacher:
 def played():
     """(bank, episodes, their samples) of the teacher, without detours."""
     world = world_of(NUM_GAMES)
-    bank = MemoryBank()
+    bank = Experiences()
     options = {"top_k": 3, "detour": 0.0, "seed": 0}
     bank.add_many(play_teacher(world, range(NUM_GAMES), bank, teacher_of, **options).episodes)
     data = play_teacher(world, range(NUM_GAMES), bank, teacher_of, **options)

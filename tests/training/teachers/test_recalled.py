@@ -10,7 +10,7 @@ import pytest
 from embodied_mem.compiler.view import start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.config import DataConfig
 from embodied_mem.training.data import executor_batch
 from embodied_mem.training.tasks import make_tasks, teach_bank
@@ -54,7 +54,7 @@ def test_half_of_the_episodes_have_what_a_method_recalled_and_it_reaches_the_bat
 
 def test_a_method_has_not_observed_the_task_that_is_played(games):
     [episode, *_] = [one for one, _ in games.bank.records]
-    alone = MemoryBank(task_key=games.bank.task_key)
+    alone = Experiences(task_key=games.bank.task_key)
     alone.add(episode)
     found = alone.retrieve(episode.goal, k=4, context=episode.first_observation)
     for bank, told in ((alone, {"nothing"}), (games.bank, None)):
@@ -72,4 +72,4 @@ def test_methods_are_known_names_and_leave_old_fingerprints_alone():
     assert config.fingerprint("executor") != dataclasses.replace(config, data=DataConfig()).fingerprint("executor")
     assert "methods" not in dataclasses.replace(config, data=DataConfig()).parts("executor")["data"]
     with pytest.raises(InvalidInputError, match="mem0_9"):
-        RecalledTexts(("mem0_9",), MemoryBank(), seed=0)
+        RecalledTexts(("mem0_9",), Experiences(), seed=0)

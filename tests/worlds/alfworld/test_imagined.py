@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from embodied_mem import envs
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.generator import generate
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
@@ -62,7 +62,7 @@ def test_samples_are_added_and_the_play_goes_on_as_it_was():
 
     def play(imagined):
         return play_teacher(
-            worlds, range(12), MemoryBank(), lambda task: RuleTeacher(statistics_order), top_k=1, detour=0.0, seed=0,
+            worlds, range(12), Experiences(), lambda task: RuleTeacher(statistics_order), top_k=1, detour=0.0, seed=0,
             imagined=imagined,
         )  # fmt: skip
 

@@ -4,8 +4,8 @@ import pytest
 
 from embodied_mem.agents.citations import is_supported
 from embodied_mem.compiler.view import render_experiences, start_view
-from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank_settings import BankView
+from embodied_mem.memory import Experiences
+from embodied_mem.memory.bank import BankView
 from embodied_mem.training.config import Config, GRPOConfig, WorldConfig
 from embodied_mem.training.tasks import scoring_bank, sources_of, teach_bank
 from embodied_mem.training.teachers.episodes import play_teacher
@@ -33,7 +33,7 @@ def source():
 
 
 @pytest.fixture(scope="module")
-def bank() -> MemoryBank:
+def bank() -> Experiences:
     return scoring_bank(CONFIG)
 
 
@@ -105,7 +105,7 @@ def test_memory_is_what_wins_and_the_teacher_without_it_loses(source, bank):
         played = play_teacher(envs, range(40), view, lambda _: source.teacher(), top_k=4, detour=0, seed=0)
         return len(played.episodes)
 
-    with_memory, without = won(bank), won(MemoryBank())
+    with_memory, without = won(bank), won(Experiences())
     assert with_memory >= 33
     assert with_memory - without >= 14
     assert abs(won(BankView(bank, ("other_rooms",))) - without) <= 4

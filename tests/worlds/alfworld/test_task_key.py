@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embodied_mem.memory import MemoryBank
+from embodied_mem.memory import Experiences
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.env import trial_key
 
@@ -23,7 +23,7 @@ def episode(task_id: str, goal: str) -> Episode:
     ],
 )
 def test_the_task_being_played_never_leaks_in(spelling):
-    bank = MemoryBank(task_key=trial_key)
+    bank = Experiences(task_key=trial_key)
     goal = "put a clean apple in fridge."
     bank.add(episode("pick-Apple-2/trial_T20190909_1_2", goal))
     bank.add(episode("pick-Apple-2/trial_T20190909_1_3", goal))

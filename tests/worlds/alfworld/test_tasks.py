@@ -6,8 +6,8 @@ import re
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import MemoryBank
-from embodied_mem.memory.bank_settings import BankView
+from embodied_mem.memory import Experiences
+from embodied_mem.memory.bank import BankView
 from embodied_mem.training.config import Config, GRPOConfig, MemoryConfig, WorldConfig
 from embodied_mem.training.tasks import scoring_bank, sources_of
 from embodied_mem.training.teachers.episodes import play_teacher
@@ -111,8 +111,8 @@ def test_the_newest_experience_stands_first_and_is_followed():
     for goal, first in zip(info["goal"], text):
         indices = [one.index for one in newest.retrieve(goal, 4, first)]
         assert indices == sorted(indices, reverse=True)
-    assert won(newest) > max(won(oldest), won(MemoryBank()))
-    assert won(BankView(bank, ("other_rooms",))) == won(MemoryBank())
+    assert won(newest) > max(won(oldest), won(Experiences()))
+    assert won(BankView(bank, ("other_rooms",))) == won(Experiences())
 
 
 class _Reversed(BankView):

@@ -10,7 +10,7 @@ from embodied_mem import envs
 from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import OutputType, parse_output, render_output
 from embodied_mem.compiler.view import start_state
-from embodied_mem.memory import Experience, MemoryBank
+from embodied_mem.memory import Experience, Experiences
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.generator import generate
@@ -62,7 +62,7 @@ def played(with_bank: bool, detour: float, grammar: str = "0.4", max_steps: int 
     world = envs.make(
         "alfworld", tasks=list(games(num_games)), num_envs=32, seed=0, max_steps=max_steps, grammar=grammar
     )
-    bank = MemoryBank()
+    bank = Experiences()
     if with_bank:
         bank.add_many(played(False, 0.0, num_games=num_games)[0].episodes)
     data = play_teacher(
