@@ -520,6 +520,8 @@ class SpatialIndex:
         pages = [
             (first + (at := is_asked[page[_KIND]].nonzero()[0]), page[:, at]) for first, page in self._nodes.pages()
         ]
+        if not pages:  # nothing was seen yet
+            return {}
         nodes, rows = np.concatenate([one for one, _ in pages]), np.concatenate([page for _, page in pages], axis=1)
         if len(nodes) > MOST_OF_KIND:
             times = np.append(self._facts.column(_TIME), _NONE)[rows[_LAST]]  # of no place: the last one
