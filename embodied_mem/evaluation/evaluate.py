@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
 import inspect
 import pathlib
 import sys
@@ -109,7 +110,12 @@ def _hosts(address: str, given: Sequence[str], config: Any) -> contextlib.Abstra
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option in ("--ray", "--result"):
         own.add_argument(option)
-    return hosts(address, own.parse_known_args(given)[1])
+    return hosts(address, functools.partial(_evaluate, own.parse_known_args(given)[1]))
+
+
+def _evaluate(given: Sequence[str], result: pathlib.Path) -> None:
+    benchmark, config, models, _ = parse(given)
+    benchmark.evaluate(config, models=models, result=result)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -80,24 +80,21 @@ class _RayBoard:
         return lambda *arguments: ray.get(getattr(self._actor, name).remote(self._player, *arguments))
 
 
-def _play(arguments: Sequence[str], entries: Any, actor: Any, player: str) -> None:
+def _play(evaluate: Callable[[pathlib.Path], Any], entries: Any, actor: Any, player: str) -> None:
     """Run the evaluation on a host; its report is dropped."""
-    from embodied_mem.evaluation.evaluate import parse
-
     take(entries)
-    benchmark, config, models, _ = parse(arguments)
     resume.board = _RayBoard(actor, player)
     with tempfile.TemporaryDirectory() as folder:
-        benchmark.evaluate(config, models=models, result=pathlib.Path(folder) / "report.json")
+        evaluate(pathlib.Path(folder) / "report.json")
 
 
 @contextlib.contextmanager
-def hosts(address: str, arguments: Sequence[str]) -> Iterator[None]:
+def hosts(address: str, evaluate: Callable[[pathlib.Path], Any]) -> Iterator[None]:
     """Let all hosts of a cluster play what the block evaluates.
 
     Args:
         address: of the cluster, as `ray.init` takes it: "auto", "HOST:PORT"; "local" starts one here.
-        arguments: of the command, without `--ray`.
+        evaluate: runs the evaluation in another process, with a file for its report.
 
     Raises:
         MissingDependencyError: Ray is not installed.
@@ -118,7 +115,7 @@ def hosts(address: str, arguments: Sequence[str]) -> Iterator[None]:
         name, cores = node["NodeID"], node["Resources"]["CPU"]
         ray.get(actor.begin.remote(name))
         options = play.options(num_cpus=cores, max_retries=0, scheduling_strategy=On(name, soft=False))
-        running[options.remote([*arguments], registered(), actor, name)] = name
+        running[options.remote(evaluate, registered(), actor, name)] = name
     failures: list[Exception] = []
 
     def watch() -> None:
