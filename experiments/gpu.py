@@ -20,6 +20,7 @@ The JSON file is written after every part.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
@@ -211,7 +212,10 @@ def life(options: argparse.Namespace) -> Rows:
 
     import train as program
     from embodied_mem.evaluation import evaluate
+    from embodied_mem.models.config import PRESETS
 
+    if options.tiny:
+        PRESETS["mini"] = dataclasses.replace(PRESETS["mini"], num_layers=1)
     run, result = options.output.with_suffix(".run"), options.output.with_suffix(".life.json")
     fields = [f"--{name}={value}" for name, value in (TINY_LIFE if options.tiny else {}).items()]
     size = ["--part", "dev", "--homes", "1", "--num_tasks", "4"] if options.tiny else []

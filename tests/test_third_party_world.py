@@ -40,6 +40,15 @@ for task in range(4):
     memory.end_task(True)
 print(memory.retrieve("bring the lantern to the hall", 200).render())
 """
+TRAIN = """
+import dataclasses, sys
+sys.path.insert(0, "experiments")
+import train
+from embodied_mem.models.config import PRESETS
+
+PRESETS["mini"] = dataclasses.replace(PRESETS["mini"], num_layers=1)
+train.main(sys.argv[1:])
+"""
 FIELDS = {
     "world.name": "cellar", "world.train": "train", "world.valid": "held_out",
     "world.num_train": 8, "world.num_valid": 4, "world.max_steps": 8, "memory.top_k": 1,
@@ -72,7 +81,7 @@ def test_it_is_played_and_remembered(environment):
 
 def test_it_is_trained_on_and_scored(environment, tmp_path):
     words = [word for name, value in FIELDS.items() for word in (f"--{name}", str(value))]
-    command = [sys.executable, "experiments/train.py", "--config=grpo_cpu", "--run_dir", str(tmp_path / "run"), *words]
+    command = [sys.executable, "-c", TRAIN, "--config=grpo_cpu", "--run_dir", str(tmp_path / "run"), *words]
     command += ["--evaluation.deliveries", "none", "compiled", "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

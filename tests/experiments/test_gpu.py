@@ -2,6 +2,8 @@
 
 import json
 
+from quick_programs import flags
+
 from embodied_mem.training.config import STAGES
 from experiments import gpu
 
@@ -34,7 +36,8 @@ if name == "weights":
 """
 
 
-def test_the_study_of_lives_is_trained_and_scored_in_small(tmp_path):
+def test_the_study_of_lives_is_trained_and_scored_in_small(tmp_path, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", flags())  # most of the time is compiling
     found = gpu.main(["--tiny", "--parts", "life", "--output", str(tmp_path / "gpu.json")])["parts"]["life"]
     *rows, last = found["rows"]
     names = ["oracle", "none", "static", "compiled", "lifelong_static", "lifelong_compiled", "lifelong_teacher"]
