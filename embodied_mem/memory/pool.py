@@ -15,6 +15,7 @@ Source: MemCompiler 3.1, eq. 1, the pool `M = Retrieve(B, g)`. Deviation: of all
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
@@ -31,6 +32,8 @@ FORMS = ("brief", "rationale", "trajectory")
 KINDS = ("experience", "failure", "place", "told", "rule")
 """Won and lost episodes; where things are; what somebody said, and what follows from it; regularities and lessons."""
 _KIND, _TEXT, _DATA = map(Record._fields.index, ("kind", "text", "data"))
+_DENIAL = re.compile(r"\b(?:not|never|no|nor)\b|n't\b", re.IGNORECASE)
+_NUMBERS = re.compile(r"\d+")
 _KIND_OF = {"spatial": "place", "notes": "told", "profile": "told", "semantic": "rule"}
 
 
@@ -52,7 +55,8 @@ class Reading:
         kinds: of records, of `KINDS`.
         numbered: trajectories have numbers, so that guidance can name its source.
         newest_first: trajectories stand in order of age.
-        with_ages: lines of trajectories say how many tasks ago they were, as those of other records do.
+        with_ages: lines of trajectories say how many tasks ago they were, as those of other records do, and those of
+            told things when they were last verified: told again, or seen where they were told to be.
         focused: only records whose text has all words of what is to be done.
     """
 
@@ -216,7 +220,9 @@ def _others(
     """Return records of the other modules, each with its kind and age."""
     records = []
     earlier = {number for number, one in enumerate(memory.task_ids) if task_key(one) in exclude} if exclude else set()
-    for item in memory.retrieve(query, k=None if query == memory.goal else 2 * reading.k).items:
+    items = memory.retrieve(query, k=None if query == memory.goal else 2 * reading.k).items
+    places = [item for item in items if item.module == "spatial"] if reading.with_ages else []
+    for item in items:
         kind = _KIND_OF.get(item.module, "")
         if kind not in reading.kinds:
             continue
@@ -226,11 +232,28 @@ def _others(
             continue
         age = None if episode is None else memory.episode - episode + (not memory.running)
         since = "" if age is None else since_text(age)
+        if age is not None and reading.with_ages and kind == "told":
+            since = _told_since(item, places, age)
         who = f" {item.speaker}" if item.speaker else ""
         line = " ".join(item.text.split())
         text, data = f"{kind}{who}{since}: {line}", {**item.data, "age": age}
         records.append(new_record((*item[:_KIND], kind, text, *item[_TEXT + 1 : _DATA], data, *item[_DATA + 1 :])))
     return records
+
+
+def _told_since(item: Record, places: Sequence[Record], age: int) -> str:
+    """Write when something was told first, and when it was told again or seen at its place."""
+    words = set() if _DENIAL.search(item.text) else set(words_of(item.text))
+    tasks = [item.sources[-1].episode]
+    for place in places:
+        if (
+            place.fact is not None
+            and place.sources
+            and words.issuperset(words_of(_NUMBERS.sub("", f"{place.fact[0]} {place.fact[2]}")))
+        ):
+            tasks.append(place.sources[-1].episode)
+    first, last = (age + tasks[0] - task for task in (item.sources[0].episode, max(tasks)))
+    return since_text(first) + (f", last verified{since_text(last)}" if last < first else "")
 
 
 def _packed(

@@ -178,7 +178,8 @@ class MemoryConfig(ConfigPart, part="memory"):
         kinds: records of a lifelong memory that are read, see `memory.pool.KINDS`.
         form: of its trajectories, see `memory.pool.FORMS`.
         budget_tokens: of its records' texts; 0 for no limit.
-        with_ages: lines of its trajectories say how many tasks ago they were.
+        with_ages: lines of its trajectories say how many tasks ago they were, those of told things when they were
+            last verified.
         focused: only its records that name what is to be done.
     """
 

@@ -85,3 +85,31 @@ def test_a_focused_pool_names_what_is_to_be_done_and_says_what_else_was_found():
     focused = memory.pool(GOAL, "", 30, about=about, focused=True)
     assert focused == [record for record in whole if {"blue", "cabinet"} <= set(record.text.strip(".").split())]
     assert 0 < len(focused) < len(whole)
+
+
+def test_lines_of_told_things_say_when_they_were_last_verified_if_asked_to():
+    with LifelongMemory() as memory:
+        memory.begin_task("task 0", "tidy up.", "You are in a room.", place="hall")
+        memory.tell("The keys are in the blue bowl.", speaker="Ann")
+        memory.tell("I like tea.", speaker="Ann")
+        memory.tell("The pen is never in the grey cup.", speaker="Bob")
+        memory.end_task(True)
+        seen = [("keys", "in", "blue bowl"), ("pen", "in", "grey cup")]
+        for number, facts in ((1, ()), (2, seen), (3, ()), (4, ())):
+            memory.begin_task(f"task {number}", "tidy up.", "You are in a room.", place="hall", facts=facts)
+            memory.end_task(True)
+        lines = texts(memory, about="the keys, tea, pen", kinds=("told",), with_ages=True)
+        plain = texts(memory, about="the keys, tea, pen", kinds=("told",))
+        told = {line.partition(": ")[0] for line in lines if "bowl" in line}
+        assert told == {"told Ann 5 tasks ago, last verified 3 tasks ago"}
+        assert any(line.startswith("told Ann 5 tasks ago: ") for line in lines if "tea" in line)
+        assert [line for line in lines if "never" in line] == [
+            "told Bob 5 tasks ago: Bob: The pen is never in the grey cup."
+        ]
+        assert not any("verified" in line for line in plain)
+        assert len(plain) == len(lines)
+        memory.begin_task("task 5", "tidy up.", "You are in a room.", place="hall")
+        memory.tell("I like tea.", speaker="Ann")
+        memory.end_task(True)
+        [line] = [line for line in texts(memory, about="tea", kinds=("told",), with_ages=True) if "I like tea" in line]
+        assert line.startswith("told Ann 6 tasks ago, last verified 1 task ago: ")
