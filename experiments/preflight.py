@@ -260,31 +260,26 @@ def _header(path: pathlib.Path) -> tuple[dict[str, Any], int]:
 
 
 def _tokenizer(config: Config) -> Iterator[Row]:
-    """Compare the tokenizer of a run, the first published one, with both models."""
-    folders = {role: path for role, path in _sources(config).items() if path.is_dir()}
-    if not folders:
-        return
-    role, folder = next(iter(folders.items()))
-    mend = _download(config, role, folder) + " --include 'tokenizer*'"
-    try:
-        vocabulary, special = _vocabulary(folder)
-        largest = max(*vocabulary.values(), *special, 0)
-        for other, path in folders.items():
-            described = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    """Compare each published model with its tokenizer."""
+    for role, folder in _sources(config).items():
+        if not folder.is_dir():
+            continue
+        mend = _download(config, role, folder) + " --include 'tokenizer*'"
+        try:
+            vocabulary, special = _vocabulary(folder)
+            largest = max(*vocabulary.values(), *special, 0)
+            described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             described |= described.get("text_config") or {}
             size, ends = described.get("vocab_size", 0), described.get("eos_token_id")
             ends = ends if isinstance(ends, list) else [ends] * (ends is not None)
             if size and largest >= size:
-                raise InvalidInputError(f"{folder}: {largest + 1:,} tokens, but the {other} has {size:,}")
+                raise InvalidInputError(f"{folder}: {largest + 1:,} tokens, but the {role} has {size:,}")
             if wrong := [end for end in ends if special and end not in special]:
-                raise InvalidInputError(f"{folder}: the {other} ends with token {wrong[0]}, which is no special token")
-            if path != folder and (path / "tokenizer.json").is_file() and _vocabulary(path)[0] != vocabulary:
-                mend = _download(config, other, path) + " --include 'tokenizer*'; both models read with one tokenizer"
-                raise InvalidInputError(f"{path} has another vocabulary than {folder}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EmbodiedMemError) as error:
-        yield Row("tokenizer", f"the {' and the '.join(folders)}'s", str(error), mend)
-        return
-    yield Row("tokenizer", f"the {' and the '.join(folders)}'s", f"{largest + 1:,} tokens")
+                raise InvalidInputError(f"{folder}: the {role} ends with token {wrong[0]}, which is no special token")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EmbodiedMemError) as error:
+            yield Row("tokenizer", f"the {role}'s", str(error), mend)
+        else:
+            yield Row("tokenizer", f"the {role}'s", f"{largest + 1:,} tokens")
 
 
 def _vocabulary(folder: pathlib.Path) -> tuple[dict[str, int], set[int]]:

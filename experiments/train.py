@@ -121,11 +121,11 @@ def train(
     from embodied_mem.evaluation.score import check_executor, score
     from embodied_mem.parallel.processes import first_alone, is_first
     from embodied_mem.training import loop, models, sft
-    from embodied_mem.training.bundle import Bundle, save_bundle
+    from embodied_mem.training.bundle import OWN_TOKENIZER, Bundle, save_bundle
     from embodied_mem.training.config import STAGES, is_published, is_taught
     from embodied_mem.training.grpo import train_grpo
     from embodied_mem.training.loop import read_metrics
-    from embodied_mem.training.models import make_tokenizer
+    from embodied_mem.training.models import make_own_tokenizer, make_tokenizer
     from embodied_mem.training.run_folder import claim_run
     from embodied_mem.training.tasks import make_tasks, scoring_bank, teach_bank
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
@@ -178,15 +178,16 @@ def train(
     #
     with first_alone("tokenizer"):
         tokenizer = make_tokenizer(config, run_dir / "tokenizer.json", samples)
+        own = make_own_tokenizer(config, run_dir / OWN_TOKENIZER)
     #
     # ---- Executor, compiler, GRPO ------------------------------------------------------------------------------------
     #
-    run = loop.Run(config, tokenizer, run_dir)
+    run = loop.Run(config, tokenizer, run_dir, own)
     say.begin("executor")
     executor = sft.train_executor(run, samples)
     say("executor trained on the teacher's commands")
     if not recorded and not options.unchecked and is_published(config, "executor") and not is_taught(config):
-        acting = models.make_executor(config, executor, tokenizer)
+        acting = models.make_executor(config, executor, run.executor_tokenizer)
         row = check_executor(config, acting, tasks.rollout, tasks.num_train, bank)
         refused = 100 * row.per_step("refused")
         say(f"executor without memory: {100 * row.success:.0f} % success, {refused:.0f} % of commands refused")
@@ -198,7 +199,7 @@ def train(
     model = sft.train_compiler(run, samples, executor)
     say("compiler trained on the teacher's outputs")
     if recorded:
-        save_bundle(run_dir / "weights", config, tokenizer, executor, model)
+        save_bundle(run_dir / "weights", config, tokenizer, executor, model, own)
         command = f"python experiments/evaluate.py --config={config.world.name} --agents --deliveries"
         scored = " ".join(config.evaluation.deliveries)
         report = {"samples": len(samples), "seconds": round(say.seconds, 1)}
@@ -217,17 +218,17 @@ def train(
     if config.grpo.steps:
         say.begin("GRPO")
         bundle = Bundle(
-            dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0)), tokenizer, executor, model
+            dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0)), tokenizer, executor, model, own
         )
-        save_bundle(run_dir / "weights_before_grpo", bundle.config, tokenizer, executor, model)
+        save_bundle(run_dir / "weights_before_grpo", bundle.config, tokenizer, executor, model, own)
         scored = score(bundle, *valid, deliveries=("compiled",), label="before GRPO", **settings)
         before = {"compiled_before_grpo": scored["compiled"].to_json()}
         say(f"compiled before GRPO: {100 * scored['compiled'].success:.1f} % success")
     model = train_grpo(run, model, executor, games)
     if config.grpo.steps:
         say("compiler trained by GRPO")
-    bundle = Bundle(config, tokenizer, executor, model)
-    save_bundle(run_dir / "weights", config, tokenizer, executor, model)
+    bundle = Bundle(config, tokenizer, executor, model, own)
+    save_bundle(run_dir / "weights", config, tokenizer, executor, model, own)
     #
     # ---- Table -------------------------------------------------------------------------------------------------------
     #

@@ -56,21 +56,28 @@ from embodied_mem.training.models import (
 Module = typing.TypeVar("Module", Decoder, CompilerModel)
 Kind = typing.TypeVar("Kind")
 FILES = ("config.json", "tokenizer.json", "weights.safetensors")
+OWN_TOKENIZER = "executor_tokenizer.json"
 
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
-    """The result of `load_bundle`; `config.mesh` is the mesh that the models are on."""
+    """The result of `load_bundle`; `config.mesh` is the mesh that the models are on, tokenizers are as in `Run`."""
 
     config: Config
     tokenizer: Tokenizer
     executor: Decoder
     model: CompilerModel
+    own_tokenizer: Tokenizer | None = None
+
+    @property
+    def executor_tokenizer(self) -> Tokenizer:
+        """The tokenizer that the executor reads with."""
+        return self.own_tokenizer or self.tokenizer
 
     def acting(self, **settings: Any) -> tuple[Executor, MemoryCompiler]:
         """Return executor and compiler that act, with settings of `Executor` and `MemoryCompiler`."""
         return (
-            make_executor(self.config, self.executor, self.tokenizer, **settings),
+            make_executor(self.config, self.executor, self.executor_tokenizer, **settings),
             make_compiler(self.config, self.model, self.tokenizer, **settings),
         )
 
@@ -92,7 +99,12 @@ def _name(prefix: str, path: Path) -> str:
 
 
 def save_bundle(
-    directory: str | os.PathLike[str], config: Config, tokenizer: Tokenizer, executor: Decoder, model: CompilerModel
+    directory: str | os.PathLike[str],
+    config: Config,
+    tokenizer: Tokenizer,
+    executor: Decoder,
+    model: CompilerModel,
+    own_tokenizer: Tokenizer | None = None,
 ) -> None:
     """Writes the folder; the weights file comes last and at once, so that a folder that has it is whole.
 
@@ -119,6 +131,8 @@ def save_bundle(
     directory.mkdir(parents=True, exist_ok=True)
     write_text(directory / "config.json", config.to_json() + "\n")
     tokenizer.save(directory / "tokenizer.json")
+    if own_tokenizer is not None:
+        own_tokenizer.save(directory / OWN_TOKENIZER)
     write_bytes(
         directory / "weights.safetensors", save(arrays, {"published": json.dumps(published)} if published else None)
     )
@@ -162,7 +176,8 @@ def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = 
     )  # fmt: skip
     if stored.left:
         raise CheckpointError(f"{stored.path}: {min(stored.left)}: expected nothing of that name, got an array")
-    return Bundle(config, tokenizer, executor, model)
+    own = directory / OWN_TOKENIZER
+    return Bundle(config, tokenizer, executor, model, load_tokenizer(own) if own.exists() else None)
 
 
 def _read_config(path: pathlib.Path) -> Config:

@@ -258,6 +258,7 @@ def compiler_batch(
     action_share: float,
     random: np.random.Generator,
     readers: tuple[PictureReader, PictureReader],
+    own_tokenizer: Tokenizer | None = None,
 ) -> CompilerBatch[np.ndarray]:
     """Return what both models read; the executor reads a share of the samples, those with guidance first.
 
@@ -266,7 +267,9 @@ def compiler_batch(
         action_share: as of `SFTConfig`.
         random: draws which samples have no Brief State, and hint budgets.
         readers: of pictures, the compiler's and the executor's.
+        own_tokenizer: of the executor, as of `Run`.
     """
+    reads = own_tokenizer or tokenizer
     num_soft, reader = config.memory.num_soft, readers[0]
     bare = random.random(len(samples)) < config.data.no_brief
     texts = [s.no_brief_prompt if b else s.compiler_prompt for s, b in zip(samples, bare)]
@@ -284,8 +287,8 @@ def compiler_batch(
     count = math.ceil(action_share * len(samples))
     origin = np.argsort(~guided, kind="stable")[:count].astype(np.int32)
     compiling = pad_rows(rows, ids.pad)
-    acting = executor_batch(tokenizer, [samples[i] for i in origin], "compiled", config, random, 128, readers[1])
-    references = reference_ids(tokenizer, samples, max(num_soft, 1))
+    acting = executor_batch(reads, [samples[i] for i in origin], "compiled", config, random, 128, readers[1])
+    references = reference_ids(reads, samples, max(num_soft, 1))
     spots = spots_of(compiling, OUTPUT_MULTIPLE), spots_of(acting, ACTION_MULTIPLE)
     recalled = None
     if compiling.pictures is not None:

@@ -577,7 +577,7 @@ def _play_groups(
     sampling = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p}
     compiler = make_compiler(config, model, run.tokenizer, **sampling)
     return play(
-        games.tasks.rollout, make_executor(config, executor, run.tokenizer),
+        games.tasks.rollout, make_executor(config, executor, run.executor_tokenizer),
         delivery_in_training(config, compiler), games.seen(0), tasks=tasks.tolist(),
         seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
         top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,

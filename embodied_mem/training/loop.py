@@ -60,13 +60,20 @@ class Run:
 
     Attributes:
         config: of the run.
-        tokenizer: of both models.
+        tokenizer: of the compiler.
         folder: that each stage has its own in.
+        own_tokenizer: of an executor of another family; None for the compiler's.
     """
 
     config: Config
     tokenizer: Tokenizer
     folder: pathlib.Path
+    own_tokenizer: Tokenizer | None = None
+
+    @property
+    def executor_tokenizer(self) -> Tokenizer:
+        """The tokenizer that the executor reads with."""
+        return self.own_tokenizer or self.tokenizer
 
     @property
     def place(self) -> Placement:

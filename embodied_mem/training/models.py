@@ -8,7 +8,8 @@
     acting = make_executor(config, executor, tokenizer), make_compiler(config, model, tokenizer)
 
 A role whose preset is one of `FROM_SCRATCH` starts from scratch, also beside a published one, whose tokenizer it then
-has. `model.weights` names the published weights:
+has. Two published ones of different families read with their own, since guidance crosses as text. `model.weights` names
+the published weights:
 
 - a folder with `compiler` and `executor`, Hugging Face folders, or with `compiler.gguf` and `executor.gguf`;
 - a GGUF file, for the role that is published;
@@ -154,7 +155,7 @@ MAX_TEXTS = 4000
 
 
 def make_tokenizer(config: Config, path: pathlib.Path, samples: Sequence[Sample]) -> Tokenizer:
-    """Return the tokenizer of the run, stored at `path` the first time.
+    """Return the tokenizer of the compiler, stored at `path` the first time.
 
     Raises:
         DataNotFoundError: there are no weights, or no tokenizer.json in their folder.
@@ -168,6 +169,22 @@ def make_tokenizer(config: Config, path: pathlib.Path, samples: Sequence[Sample]
         chosen = samples[:: max(1, len(samples) // MAX_TEXTS)]
         texts = [t for s in chosen for t in (s.compiler_prompt, s.output, s.executor_text(), f" {s.action}")]
         train_bpe(texts, config.model.vocab_size).save(path)
+    return load_tokenizer(path)
+
+
+def make_own_tokenizer(config: Config, path: pathlib.Path) -> Tokenizer | None:
+    """Return the tokenizer of an executor of another family, stored at `path`.
+
+    None where both have one vocabulary; raises as `make_tokenizer`.
+    """
+    compiler, executor = (weights_of(config, role) for role in ROLES)
+    if not path.exists():
+        if compiler is None or executor is None:
+            return None
+        own = published_tokenizer(executor)
+        if own.vocab_hash == published_tokenizer(compiler).vocab_hash:
+            return None
+        own.save(path)
     return load_tokenizer(path)
 
 
@@ -192,10 +209,7 @@ def special_ids(tokenizer: Tokenizer) -> SpecialIds:
 
 
 def published_tokenizer(source: pathlib.Path) -> Tokenizer:
-    """Return the tokenizer of a Hugging Face folder or a GGUF file.
-
-    Both models of a run read with the compiler's, if it is published, else with the executor's.
-    """
+    """Return the tokenizer of a Hugging Face folder or a GGUF file."""
     if source.suffix == ".gguf":
         return PretrainedTokenizer.from_gguf(GGUFFile(source).metadata).tokenizer
     return PretrainedTokenizer.from_folder(source).tokenizer

@@ -384,7 +384,7 @@ def train_executor(run: Run, samples: Sequence[Sample]) -> Decoder:
     """Train the executor on all input formats that will be compared."""
     config, place = run.config, run.place
     with place.on_host():
-        executor = executor_of(config, new_decoder(config, run.tokenizer, "executor", config.seed + 1, place))
+        executor = executor_of(config, new_decoder(config, run.executor_tokenizer, "executor", config.seed + 1, place))
     if not config.executor_sft.steps:  # no optimizer state for what is not trained
         nnx.update(executor, place.params(nnx.state(executor), parameter_axes(executor)))
         return executor
@@ -397,7 +397,7 @@ def correct_executor(run: Run, samples: Sequence[Sample], executor: Decoder, gam
     train = executor_training(run, executor, "executor_correction", 7, correction.sft, correction.rounds)
 
     def own_samples(number: int, model: Decoder) -> list[Sample]:
-        acting = make_executor(run.config, model, run.tokenizer)
+        acting = make_executor(run.config, model, run.executor_tokenizer)
         return own_commands(games, acting, number, run.folder / "executor_correction")
 
     return correct_in_rounds(run, samples, executor, correction.rounds, own_samples, train)
@@ -422,7 +422,7 @@ def correct_compiler(
     train = compiler_training(run, executor, model, "correction", 4, correction.sft, correction.rounds)
 
     def own_samples(number: int, model: CompilerModel) -> list[Sample]:
-        acting, compiler = Bundle(run.config, run.tokenizer, executor, model).acting()
+        acting, compiler = Bundle(run.config, run.tokenizer, executor, model, run.own_tokenizer).acting()
         acts: Acts = games.tasks.follower if run.config.data.commands else acting
         return own_episodes(games, compiler, acts, number, run.folder / "correction")
 
@@ -462,7 +462,7 @@ def executor_training(
 
     `number` tells the stage's randomness from that of others. The learning rate falls over all rounds.
     """
-    config, tokenizer, place, axes = run.config, run.tokenizer, run.place, parameter_axes(executor)
+    config, tokenizer, place, axes = run.config, run.executor_tokenizer, run.place, parameter_axes(executor)
     top = config.model.executor_lora if executor.lora else None
     graph, params, frozen = split_executor(executor)
     frozen = place.params(frozen, axes)
@@ -504,7 +504,7 @@ def compiler_training(
     config, tokenizer, place, axes = run.config, run.tokenizer, run.place, parameter_axes(model)
     readers = (
         picture_reader(config, "compiler", model.decoder, tokenizer),
-        picture_reader(config, "executor", executor, tokenizer),
+        picture_reader(config, "executor", executor, run.executor_tokenizer),
     )
     graph, params, frozen = split_model(config, model)
     frozen = place.params(frozen, axes)
@@ -527,7 +527,7 @@ def compiler_training(
         return len(sample.compiler_prompt) + len(sample.output)
 
     def batch(samples: Sequence[Sample], random: np.random.Generator) -> CompilerBatch[np.ndarray]:
-        rows = compiler_batch(tokenizer, samples, config, sft.action_share, random, readers)
+        rows = compiler_batch(tokenizer, samples, config, sft.action_share, random, readers, run.own_tokenizer)
         return CompilerBatch(*place.batch(fill_batch(rows, place)))
 
     batches_of = functools.partial(_batches, run, number, sft, length, batch)

@@ -137,7 +137,7 @@ class Study:
         config = config_of(arm, seed, base, steps)
         folder, games = self.folder(arm, seed), self._games(config)
         claim_run(folder, config)
-        training = loop.Run(config, self.bundle.tokenizer, folder)
+        training = loop.Run(config, self.bundle.tokenizer, folder, self.bundle.own_tokenizer)
         executor, model = self.bundle.executor, self.bundle.model
         if arm in ("grpo", "shuffled"):
             model = train_grpo(training, model, executor, games)
@@ -156,7 +156,7 @@ class Study:
         # Under the run's seed, which its tasks depend on.
         kept = dataclasses.replace(config, seed=self._seed)
         bundle = dataclasses.replace(self.bundle, config=kept, executor=executor, model=model)
-        save_bundle(weights, bundle.config, bundle.tokenizer, executor, model)
+        save_bundle(weights, bundle.config, bundle.tokenizer, executor, model, bundle.own_tokenizer)
         return bundle
 
     def tokens(self, arm: str, seed: int) -> int:

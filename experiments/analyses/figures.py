@@ -227,7 +227,7 @@ def main(arguments: list[str] | None = None) -> dict:
     games = games_of(world.valid, world.num_valid, "valid", world, config.seed)
     games = games[:: max(1, len(games) // options.num_tasks)][: options.num_tasks]
     bank = teach_bank(config, options.bank)
-    executor = models.make_executor(config, bundle.executor, bundle.tokenizer)
+    executor = models.make_executor(config, bundle.executor, bundle.executor_tokenizer)
     compiler = models.make_compiler(config, bundle.model, bundle.tokenizer)
     attention, won, played = {}, {}, {}
     for name in DELIVERIES:

@@ -59,7 +59,7 @@ class WeaverBatch(NamedTuple):
 
 def weaver_batch(bundle: Bundle, samples: Sequence[Sample], num_soft: int = NUM_SOFT) -> WeaverBatch:
     """Rows with places and the teacher's commands; `rows.suffix` marks the places."""
-    format, ids = executor_format(bundle.config, bundle.tokenizer), special_ids(bundle.tokenizer)
+    format, ids = executor_format(bundle.config, bundle.executor_tokenizer), special_ids(bundle.executor_tokenizer)
     shown = bundle.config.memory.shown
     prompts = format.prompts([place_prompt(*sample.view, shown, num_soft) for sample in samples])
     rows = [Row(*row) for row in zip(prompts, format.commands([sample.action for sample in samples]))]

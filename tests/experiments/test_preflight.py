@@ -70,7 +70,15 @@ def test_nothing_is_missing_where_all_is_there(complete):
     assert not [row for row in rows if row.mend or row.note]
     assert not complete[1].exists()  # it looks and makes nothing
     names = ["configuration", "games, train", "games, valid", "games, table", "compiler's weights"]
-    names += ["executor's weights", "tokenizer", "run folder", "devices", "memory of a device", "memory of the host"]
+    names += [
+        "executor's weights",
+        "tokenizer",
+        "tokenizer",
+        "run folder",
+        "devices",
+        "memory of a device",
+        "memory of the host",
+    ]
     assert [row.what for row in rows][:-1] == names
     assert "3 files, 0.00 GB, F16" in table(rows)
 
@@ -156,7 +164,7 @@ def test_a_run_folder_of_another_configuration(complete):
     [
         ("compiler", {"model": {"vocab": {"x": 9}}, "added_tokens": [{"id": 7}]}, "10 tokens, but the compiler has 8"),
         ("compiler", {"model": {"vocab": {"x": 0}}, "added_tokens": [{"id": 6}]}, "ends with token 7"),
-        ("executor", {"model": {"vocab": {"q": 0}}, "added_tokens": [{"id": 7}]}, "another vocabulary"),
+        ("executor", {"model": {"vocab": {"q": 9}}, "added_tokens": [{"id": 7}]}, "10 tokens, but the executor has 8"),
         ("compiler", None, "No such file"),
         ("compiler", {"model": 3}, ""),
     ],

@@ -16,19 +16,22 @@ from safetensors.numpy import load_file, save_file
 from embodied_mem.errors import CheckpointError, DataNotFoundError, InvalidInputError
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.evaluate import parse
-from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.language.tokenizers import Tokenizer, train_bpe
 from embodied_mem.models.config import PRESETS, DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.hf import save_hf
 from embodied_mem.models.lora import LoraParam
+from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.models.weights_version import weights_version
 from embodied_mem.training import config as c
-from embodied_mem.training import loop, models, sft
-from embodied_mem.training.bundle import flat_arrays, load_bundle, save_bundle
+from embodied_mem.training import grpo, loop, models, sft
+from embodied_mem.training.bundle import OWN_TOKENIZER, flat_arrays, load_bundle, save_bundle
 from embodied_mem.training.config import ROLES, is_frozen, is_published
+from embodied_mem.training.data import compiler_batch
 from embodied_mem.training.models import make_tokenizer, new_decoder
-from embodied_mem.training.tasks import teach_bank
-from embodied_mem.training.teachers.episodes import Sample
+from embodied_mem.training.tasks import make_tasks, teach_bank
+from embodied_mem.training.teachers.episodes import Sample, play_teacher
+from embodied_mem.training.teachers.games import Games
 from experiments.configs import load
 from tests.training.eight_devices_bundle import MESHES, said
 
@@ -42,11 +45,14 @@ TOKENIZER = train_bpe(["go to fridge 1", "take apple 1 from fridge 1"] * 4, 300)
 @pytest.fixture(scope="module")
 def published(tmp_path_factory) -> pathlib.Path:
     """A folder with `compiler` and `executor` as Hugging Face folders, of different widths."""
-    folder = tmp_path_factory.mktemp("published")
-    for seed, (role, width) in enumerate((("compiler", 32), ("executor", 16))):
-        shape = DecoderConfig(**SHAPE, width=width, vocab_size=TOKENIZER.vocab_size, scan_layers=True, max_length=2560)
+    return write_published(tmp_path_factory.mktemp("published"), TOKENIZER)
+
+
+def write_published(folder: pathlib.Path, of_executor: Tokenizer) -> pathlib.Path:
+    for seed, (role, width, tokenizer) in enumerate((("compiler", 32, TOKENIZER), ("executor", 16, of_executor))):
+        shape = DecoderConfig(**SHAPE, width=width, vocab_size=tokenizer.vocab_size, scan_layers=True, max_length=2560)
         save_hf(Decoder(shape, rngs=nnx.Rngs(seed)), folder / role)
-        TOKENIZER.save(folder / role / "tokenizer.json")
+        tokenizer.save(folder / role / "tokenizer.json")
     return folder
 
 
@@ -158,6 +164,42 @@ def test_trained_adapters_say_the_same_in_another_process_on_other_meshes(traine
         if name != "training":  # which is data=-1: whole on every device
             assert all(part < 0.6 * size for part, size in zip(report[name]["bytes"], whole))
             assert np.median(report[name]["shares"]) <= 0.5  # biases of the Soft-Mem head are whole everywhere
+
+
+def test_models_of_two_families_read_with_their_own_tokenizers(tmp_path, monkeypatch):
+    """The executor's tokens are others for the same words, and more than the compiler has."""
+    other = train_bpe(["put the mug on the shelf", "find apple in fridge 1: open it"] * 4, 320)
+    config = tiny(write_published(tmp_path / "published", other))
+    config = dataclasses.replace(
+        config, executor_sft=c.SFTConfig(steps=2, batch_size=2), evaluation=c.EvalConfig(),
+        grpo=c.GRPOConfig(steps=1, num_tasks=1, group_size=2, max_steps=2, microbatch=2),
+    )  # fmt: skip
+    tasks = make_tasks(config)
+    bank = teach_bank(config, tasks=tasks)
+    samples = play_teacher(tasks.train, [0], bank, tasks.make_teacher, top_k=1, detour=0.0, seed=1).samples
+    tokenizer = make_tokenizer(config, tmp_path / "tokenizer.json", samples)
+    own = models.make_own_tokenizer(config, tmp_path / OWN_TOKENIZER)
+    assert (tokenizer.vocab_hash, own.vocab_hash) == (TOKENIZER.vocab_hash, other.vocab_hash)
+    blind = PictureReader(None, tokenizer), PictureReader(None, own)
+    rows = compiler_batch(tokenizer, samples[:2], config, 1.0, np.random.default_rng(0), blind, own)
+    for b, origin in enumerate(rows.origin):
+        named, read = rows.references[origin], rows.executor.tokens[b][rows.executor.mask[b]]
+        assert f" {samples[origin].reference}".startswith(own.decode(named[named >= 0].tolist()))
+        assert samples[origin].action in own.decode(read.tolist())
+        assert (read == own.soft_id).sum() == config.memory.num_soft * bool(samples[origin].hint)
+    run = loop.Run(config, tokenizer, tmp_path, own)
+    executor = sft.train_executor(run, samples)
+    model = sft.train_compiler(run, samples, executor)
+    monkeypatch.setattr(grpo, "advantages_of", lambda trajectories, size: (np.float32([1, -1]), 0))
+    acted = []
+    monkeypatch.setattr(grpo, "make_executor", lambda *given: acted.append(given[2]) or models.make_executor(*given))
+    before = flat_arrays("x", model)
+    model = grpo.train_grpo(run, model, executor, Games(config, tasks, bank))
+    assert any((before[name] != value).any() for name, value in flat_arrays("x", model).items())
+    save_bundle(tmp_path / "weights", config, tokenizer, executor, model, own)
+    acting, compiler = load_bundle(tmp_path / "weights").acting()
+    assert (compiler.tokenizer.vocab_hash, acting.tokenizer.vocab_hash) == (TOKENIZER.vocab_hash, other.vocab_hash)
+    assert acted[0] is own
 
 
 def test_a_base_is_found_by_another_path_and_only_the_same_one_is_taken(trained, published, tmp_path):

@@ -1,21 +1,29 @@
-"""A robot whose skills a vision-language-action policy carries out, behind a server of openpi.
+"""A robot whose skills a vision-language-action policy carries out, behind a server of openpi or LeRobot.
 
     policy = OpenPiPolicy("ws://gpu:8000")                                   # `scripts/serve_policy.py` of openpi
+    policy = LeRobotPolicy("gpu:8080", "smolvla", CHECKPOINT, FEATURES)      # `lerobot.async_inference.policy_server`
     robot = PolicyRobot(body, policy, navigate=drive_to, judge=OutcomeJudge(model))
     Runner(robot, Limits(max_steps=15)).run(agent, "Put the banana into the oven.")
 
 `body` is the hardware (`Body`). The policy is told a skill in words ("pick up the banana"). Its chunks of actions are
 applied until `max_chunks` are over, or until a judge says after one of them that the skill is done.
 
-Source: RoboMemory 3.3, B.2, B.3, table 3. The protocol is that of openpi's remote inference: a msgpack message each way
-over a WebSocket, after one with the server's metadata; an answer in text is an error. Needs the extra `robot`.
+Source: RoboMemory 3.3, B.2, B.3, table 3. Needs the extra `robot`. The protocols are
+
+- that of openpi's remote inference: a msgpack message each way over a WebSocket, after one with the server's metadata;
+  an answer in text is an error;
+- that of LeRobot's asynchronous inference: gRPC calls of a service `AsyncInference`, whose messages hold pickles of
+  LeRobot's dataclasses. LeRobot is not needed here; its answers are torch tensors, and torch is.
 """
 
 from __future__ import annotations
 
 import functools
+import io
+import pickle
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -87,9 +95,7 @@ class OpenPiPolicy:
             except self._errors as error:
                 self.close()  # the answer may come yet, and is none to the next question
                 raise RobotError(f"policy: expected an answer with actions: {error!r}") from error
-        if not isinstance(actions, np.ndarray) or actions.ndim != 2 or not _is_finite(actions):
-            raise RobotError(f"policy: expected finite actions[horizon, dimensions], got {str(actions)[:80]}")
-        return actions
+        return _matrix(actions)
 
     def close(self) -> None:
         """End the connection; `infer` opens another."""
@@ -101,11 +107,11 @@ class OpenPiPolicy:
         """Connect, and return what the server says of itself."""
         try:
             self._socket = self._connect()
-            said: dict[str, Any] = self._received()
+            metadata: dict[str, Any] = self._received()
         except self._errors as error:
             self.close()
             raise RobotError(f"policy: expected a server at {self._address}: {error}") from error
-        return said
+        return metadata
 
     def _received(self) -> Any:
         answer = self._socket.recv(timeout=self._timeout_s)
@@ -114,8 +120,11 @@ class OpenPiPolicy:
         return self._msgpack.unpackb(answer, object_hook=_unpacked)
 
 
-def _is_finite(actions: np.ndarray) -> bool:
-    return actions.dtype.kind in "iuf" and bool(np.isfinite(actions).all())
+def _matrix(actions: Any) -> np.ndarray:
+    is_matrix = isinstance(actions, np.ndarray) and actions.ndim == 2 and actions.dtype.kind in "iuf"
+    if not is_matrix or not np.isfinite(actions).all():
+        raise RobotError(f"policy: expected finite actions[horizon, dimensions], got {str(actions)[:80]}")
+    return np.asarray(actions)
 
 
 def _packed(value: Any) -> Any:
@@ -133,6 +142,155 @@ def _unpacked(value: dict[Any, Any]) -> Any:
     if b"__npgeneric__" in value:
         return np.dtype(value[b"dtype"]).type(value[b"data"])
     return value
+
+
+class LeRobotPolicy:
+    """A policy that LeRobot's server loads when this client connects; it answers one caller at a time.
+
+    Args:
+        address: `HOST:PORT`. The server reads pickles and answers with one: only for a network that is trusted.
+        kind: of the policy, as `smolvla`.
+        checkpoint: its folder or name, at the server.
+        features: of the body's inputs as LeRobot's datasets describe them.
+        actions_per_chunk: of an answer, at most.
+        device: of the server.
+        timeout_s: an answer may take.
+        load_s: loading may take.
+
+    Raises:
+        MissingDependencyError: the extra `robot`, or torch, is not installed.
+        RobotError: there is no such server.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        kind: str,
+        checkpoint: str,
+        features: Mapping[str, Any],
+        *,
+        actions_per_chunk: int = 50,
+        device: str = "cuda",
+        timeout_s: float = 10.0,
+        load_s: float = 600.0,
+    ):
+        try:
+            import grpc
+            import torch  # noqa: F401
+        except ImportError as error:
+            raise MissingDependencyError(f"policy: expected `pip install -e '.[robot]' torch`: {error}") from error
+        self._grpc, self._address, self._timeout_s, self._load_s = grpc, address, timeout_s, load_s
+        self._setup = _field(_call("RemotePolicyConfig", kind, checkpoint, dict(features), actions_per_chunk, device))
+        self._lock, self._step = threading.Lock(), 0
+        self._channel: Any = None
+        self._open()
+
+    def infer(self, observation: Mapping[str, Any]) -> np.ndarray:
+        """Return the next actions as `OpenPiPolicy.infer`; the prompt is LeRobot's `task`."""
+        inputs = {"task" if name == "prompt" else name: value for name, value in observation.items()}
+        with self._lock:
+            if self._channel is None:
+                self._open()
+            self._step += 1
+            try:
+                self._ask("SendObservations", _parts(_call("TimedObservation", time.time(), self._step, inputs, True)))
+                chunk = _Answer(io.BytesIO(_data_of(self._ask("GetActions", b"")))).load()
+                if {action.timestep - index for index, action in enumerate(chunk)} != {self._step}:
+                    raise ValueError("no actions for this observation; the server's log says why")
+                actions = np.stack([action.action.numpy() for action in chunk])
+            except Exception as error:  # whatever a pickle raises
+                self.close()
+                raise RobotError(f"policy: expected an answer with actions: {error!r}") from error
+        return _matrix(actions)
+
+    def close(self) -> None:
+        """End the connection; `infer` opens another."""
+        if self._channel is not None:
+            self._channel.close()
+        self._channel = None
+
+    def _open(self) -> None:
+        self._channel = self._grpc.insecure_channel(self._address, [("grpc.max_receive_message_length", -1)])
+        try:
+            self._ask("Ready", b"")
+            self._ask("SendPolicyInstructions", self._setup, self._load_s)
+        except self._grpc.RpcError as error:
+            self.close()
+            raise RobotError(f"policy: expected a server at {self._address} that loads it: {error!r}") from error
+
+    def _ask(self, method: str, message: Any, timeout_s: float | None = None) -> bytes:
+        path, channel = f"/transport.AsyncInference/{method}", self._channel
+        call = channel.unary_unary(path) if isinstance(message, bytes) else channel.stream_unary(path)
+        answer: bytes = call(message, timeout=timeout_s or self._timeout_s)
+        return answer
+
+
+_CHUNK_BYTES = 2 << 20
+_BEGIN, _MIDDLE, _END = 1, 2, 3  # of a message in parts
+
+
+def _call(name: str, *values: Any) -> bytes:
+    """Return a pickle that makes one of LeRobot's dataclasses."""
+    start, end = b"\x80\x03clerobot.async_inference.helpers\n" + name.encode() + b"\n", b"R."
+    return start + pickle.dumps(values, 3)[2:-1] + end
+
+
+def _field(data: bytes, number: int = 1) -> bytes:
+    """Return the field `number` of a protocol buffer with these bytes."""
+    size, length = len(data), b""
+    while size > 127:
+        length += bytes([size & 127 | 128])
+        size >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + data
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    for start in range(0, len(data), _CHUNK_BYTES):
+        state = _END if start + _CHUNK_BYTES >= len(data) else _MIDDLE if start else _BEGIN
+        yield bytes([1 << 3, state]) + _field(data[start : start + _CHUNK_BYTES], 2)
+
+
+def _data_of(message: bytes) -> bytes:
+    """Return the bytes in field 1 of an answer."""
+    start = 1
+    while start < len(message) and message[start] > 127:
+        start += 1
+    if message[:1] != b"\x0a":
+        raise ValueError("no actions for this observation; the server's log says why")
+    return message[start + 1 :]
+
+
+class _TimedAction:
+    """LeRobot's action with its number and time."""
+
+    timestep: int
+    action: Any
+
+
+class _Answer(pickle.Unpickler):
+    """Reads a list of actions, and nothing else that a pickle may name."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        import torch
+
+        types = {
+            ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
+            ("torch.storage", "_load_from_bytes"): lambda data: torch.load(io.BytesIO(data), weights_only=True),
+            ("collections", "OrderedDict"): dict,
+        }
+        if module.startswith("lerobot.") and name == "TimedAction":
+            return _TimedAction
+        if (module, name) not in types:
+            raise pickle.UnpicklingError(f"expected tensors with their times, got {module}.{name}")
+        return types[module, name]
+
+
+class Policy(Protocol):
+    """The source of a `PolicyRobot`'s actions."""
+
+    def infer(self, observation: Mapping[str, Any]) -> np.ndarray:
+        """Return the next actions, float[horizon, dimensions], for inputs with their prompt."""
+        ...
 
 
 class Body(Protocol):
@@ -167,7 +325,7 @@ class PolicyRobot:
     def __init__(
         self,
         body: Body,
-        policy: OpenPiPolicy,
+        policy: Policy,
         *,
         navigate: Callable[[str], bool] | None = None,
         judge: OutcomeJudge | None = None,

@@ -1,9 +1,15 @@
-"""A robot by a policy at a server of openpi's protocol, which is written here from its documents."""
+"""A robot by a policy at servers of openpi's and LeRobot's protocols, which are written here from their documents."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import pickle
+import sys
 import threading
+import types
+from concurrent import futures
+from typing import Any
 
 import msgpack
 import numpy as np
@@ -13,7 +19,7 @@ from websockets.sync.server import serve
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent
 from embodied_mem.agents.planner_critic.chat import chat_parts
 from embodied_mem.agents.robot.judge import OutcomeJudge
-from embodied_mem.agents.robot.policy import KITCHEN_SKILLS, OpenPiPolicy, PolicyRobot
+from embodied_mem.agents.robot.policy import KITCHEN_SKILLS, LeRobotPolicy, OpenPiPolicy, PolicyRobot
 from embodied_mem.agents.robot.robot import RobotError
 from embodied_mem.agents.robot.runner import Limits, Runner
 from embodied_mem.language.chat import ChatReply, UsageMeter
@@ -202,3 +208,165 @@ def test_useless_verdicts_leave_the_outcome_unknown():
     assert judge.writer.malformed == 1
     assert judge.judge("open the oven", [picture], []) == "unknown"
     assert judge.writer.calls == 1
+
+
+@dataclasses.dataclass
+class RemotePolicyConfig:
+    policy_type: str
+    pretrained_name_or_path: str
+    lerobot_features: dict[str, Any]
+    actions_per_chunk: int
+    device: str = "cpu"
+
+
+@dataclasses.dataclass
+class TimedObservation:
+    timestamp: float
+    timestep: int
+    observation: dict[str, Any]
+    must_go: bool = False
+
+
+@dataclasses.dataclass
+class TimedAction:
+    timestamp: float
+    timestep: int
+    action: Any
+
+
+SERVICE = {"SendObservations": "Observation", "GetActions": "Empty", "SendPolicyInstructions": "PolicySetup"}
+FIELDS = {"Observation": ("transfer_state", "data"), "Actions": ("data",), "PolicySetup": ("data",), "Empty": ()}
+
+
+def messages():
+    """LeRobot's messages, by the package protobuf; an enumeration is a number on the wire."""
+    protobuf = pytest.importorskip("google.protobuf", reason="no protobuf: pip install protobuf")
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    assert protobuf
+    file = descriptor_pb2.FileDescriptorProto(name="services.proto", package="transport", syntax="proto3")
+    for name, fields in FIELDS.items():
+        message = file.message_type.add(name=name)
+        for field in fields:
+            number, kind = (1, 5) if field == "transfer_state" else (len(fields), 12)
+            message.field.add(name=field, number=number, type=kind, label=1)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"transport.{name}")) for name in FIELDS}
+
+
+class LeRobotServer:
+    """Answers an observation with actions that count on from its number, as the original does; `spoilt` changes them.
+
+    An observation that is missing, or an error, gets an empty answer.
+    """
+
+    def __init__(self, grpc, port=0):
+        self.types, self.setups, self.seen, self.parts, self.spoilt = messages(), [], [], [], lambda actions: actions
+        self.waiting = None
+        handlers = {"Ready": grpc.unary_unary_rpc_method_handler(lambda request, context: b"")}
+        for name, kind in SERVICE.items():
+            make = (
+                grpc.stream_unary_rpc_method_handler if kind == "Observation" else grpc.unary_unary_rpc_method_handler
+            )
+            read = self.types[kind].FromString
+            handlers[name] = make(getattr(self, name), read, lambda message: message.SerializeToString())
+        self.server = grpc.server(futures.ThreadPoolExecutor(2))
+        self.server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("transport.AsyncInference", handlers)]
+        )
+        self.address = f"127.0.0.1:{self.server.add_insecure_port(f'127.0.0.1:{port}')}"
+        self.server.start()
+
+    def SendPolicyInstructions(self, request, context):
+        self.setups.append(pickle.loads(request.data))
+        return self.types["Empty"]()
+
+    def SendObservations(self, parts, context):
+        parts = list(parts)
+        self.parts = [part.transfer_state for part in parts]
+        self.waiting = pickle.loads(b"".join(part.data for part in parts))
+        return self.types["Empty"]()
+
+    def GetActions(self, request, context):
+        import torch
+
+        seen, self.waiting = self.waiting, None
+        self.seen.append(seen)
+        actions = [
+            TimedAction(seen.timestamp + i / 30, seen.timestep + i, torch.from_numpy(row.copy()))
+            for i, row in enumerate(CHUNK + seen.observation["shoulder.pos"])
+        ]
+        actions = self.spoilt(actions)
+        return self.types["Actions"](data=pickle.dumps(actions)) if actions else self.types["Empty"]()
+
+
+@pytest.fixture
+def lerobot(monkeypatch):
+    """A server whose process has LeRobot's classes."""
+    grpc = pytest.importorskip("grpc", reason="no grpcio: pip install grpcio")
+    pytest.importorskip("torch", reason="no torch: pip install torch")
+    module = types.ModuleType("lerobot.async_inference.helpers")
+    for kind in (RemotePolicyConfig, TimedObservation, TimedAction):
+        monkeypatch.setattr(kind, "__module__", module.__name__)
+        setattr(module, kind.__name__, kind)
+    for name in ("lerobot", "lerobot.async_inference", module.__name__):
+        monkeypatch.setitem(sys.modules, name, module)
+    server = LeRobotServer(grpc)
+    yield server
+    server.server.stop(None)
+
+
+def test_a_message_is_lerobots(lerobot):
+    features = {"observation.state": {"dtype": "float32", "shape": (1,), "names": ["shoulder.pos"]}}
+    policy = LeRobotPolicy(lerobot.address, "smolvla", "lerobot/smolvla_base", features, actions_per_chunk=3)
+    assert lerobot.setups == [RemotePolicyConfig("smolvla", "lerobot/smolvla_base", features, 3, "cuda")]
+    image = np.arange(1200 * 1300 * 3, dtype=np.uint8).reshape(1200, 1300, 3)  # in three parts of 2 MiB
+    for number in (1, 2):
+        inputs = {"shoulder.pos": 10.0 * number, "front": image, "prompt": "pick up the banana"}
+        np.testing.assert_array_equal(policy.infer(inputs), CHUNK + 10 * number)
+    assert lerobot.parts == [1, 2, 3]
+    first, second = lerobot.seen
+    assert (first.timestep, second.timestep, second.must_go) == (1, 2, True)
+    assert set(second.observation) == {"shoulder.pos", "front", "task"}
+    assert second.observation["task"] == "pick up the banana"
+    np.testing.assert_array_equal(second.observation["front"], image)
+    policy.close()
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        (lambda actions: [], "no actions for this observation"),
+        (lambda actions: [dataclasses.replace(one, timestep=one.timestep - 1) for one in actions], "no actions for th"),
+        (lambda actions: [dataclasses.replace(one, action=one.action * np.nan) for one in actions], "expected finite"),
+        (lambda actions: [dataclasses.replace(one, action=print) for one in actions], "got builtins.print"),
+    ],
+)
+def test_what_is_no_chunk_is_an_error_of_the_robot_and_the_next_call_connects_anew(lerobot, spoilt, said):
+    policy = LeRobotPolicy(lerobot.address, "act", "folder", {})
+    lerobot.spoilt = spoilt
+    with pytest.raises(RobotError, match=said):
+        policy.infer({"shoulder.pos": 0.0, "prompt": "open the oven"})
+    lerobot.spoilt = lambda actions: actions
+    np.testing.assert_array_equal(policy.infer({"shoulder.pos": 1.0, "prompt": "open the oven"}), CHUNK + 1)
+    assert len(lerobot.setups) == 1 + (said != "expected finite")
+    policy.close()
+
+
+def test_without_lerobots_server_the_address_is_named():
+    pytest.importorskip("grpc", reason="no grpcio: pip install grpcio")
+    with pytest.raises(RobotError, match=r"expected a server at 127\.0\.0\.1:9"):
+        LeRobotPolicy("127.0.0.1:9", "act", "folder", {}, timeout_s=2)
+
+
+def test_a_robot_acts_by_lerobots_policy(lerobot):
+    class Arm(Arms):
+        def inputs(self):
+            return {"shoulder.pos": float(len(self.applied))}
+
+    arm = Arm()
+    robot = PolicyRobot(arm, LeRobotPolicy(lerobot.address, "act", "folder", {}), judge=judging("failure", "success"))
+    assert robot.execute("open", {"object": "oven"}).status == "success"
+    assert arm.applied == [*CHUNK.tolist(), *(CHUNK + 3).tolist()]
+    assert [one.observation["task"] for one in lerobot.seen] == ["open the oven"] * 2
