@@ -161,7 +161,7 @@ def test_the_play_is_misled_as_the_worlds_noise_says_and_not_at_all_without():
 
 def config_of(num_train: int = 8):
     like = load("grpo_cpu")
-    return dataclasses.replace(like, world=dataclasses.replace(like.world, num_train=num_train, num_valid=1))
+    return dataclasses.replace(like, world=dataclasses.replace(like.world, num_train=num_train, num_valid=1, homes=1))
 
 
 def taught(config, tasks):
@@ -254,7 +254,7 @@ def samples_of(arguments, monkeypatch):
 def test_a_run_learns_what_an_executor_won_by_the_teachers_guidance(tmp_path, monkeypatch):
     """The command of both models; games that the executor loses teach nothing, and its own commands are the labels."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    fields = ["--world.num-train", "8", "--world.num-valid", "1", "--data.passes", "1"]
+    fields = ["--world.num-train", "8", "--world.num-valid", "1", "--world.homes", "1", "--data.passes", "1"]
     record = str(tmp_path / "teacher.jsonl")
     models = ["--teacher", "chat", "--teacher_model", "wise", "--teacher_executor", "small", "--teacher_record", record]
     _, config = cli([*fields, *models], "")
