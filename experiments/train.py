@@ -58,14 +58,18 @@ def main(arguments: list[str] | None = None) -> dict | None:
     if options.plan:
         from experiments.plan.device_plan import print_plan
 
-        return print_plan(config, compiled=options.compile)
+        return print_plan(config, compiled=options.compile, topology=options.topology)
     from embodied_mem import registry
+    from embodied_mem.errors import InvalidInputError
     from embodied_mem.models.host import keep_freed_memory, keep_programs, set_gpu_flags
     from embodied_mem.parallel.mesh import initialize_distributed
+    from embodied_mem.parallel.object_store import is_copy, local_copy, push
 
     set_gpu_flags()
-    initialize_distributed()
-    run_dir = pathlib.Path(options.run_dir or f"runs/{options.config}-{config.fingerprint()}").absolute()
+    has_others = initialize_distributed()
+    run_dir = local_copy(options.run_dir or f"runs/{options.config}-{config.fingerprint()}").absolute()
+    if has_others and is_copy(run_dir):
+        raise InvalidInputError(f"--run_dir: expected a folder that all processes see, got {options.run_dir}; mount it")
     prepare(config, run_dir, options.unchecked)
     recorded = config.world.name in registry.names("samples")
     keep_freed_memory()
@@ -74,7 +78,9 @@ def main(arguments: list[str] | None = None) -> dict | None:
     from embodied_mem.training.costs import costs
 
     with Stages(costs(config, recorded=recorded)) as stages:
-        return train(arguments, options, config, run_dir, recorded, stages)
+        report = train(arguments, options, config, run_dir, recorded, stages)
+    push(run_dir)
+    return report
 
 
 def prepare(config: Config, run_dir: pathlib.Path, unchecked: bool) -> None:

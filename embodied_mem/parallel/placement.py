@@ -40,6 +40,11 @@ class Placement:
         """Number of parts that a batch is split into."""
         return 1 if self.mesh is None else self.mesh.shape["data"] * self.mesh.shape["fsdp"]
 
+    @property
+    def platform(self) -> str:
+        """Kind of its devices, as JAX names it."""
+        return str(jax.default_backend() if self.mesh is None else self.mesh.devices.flat[0].platform)
+
     def rows(self, count: int) -> int:
         """Returns `count`, rounded up to a multiple of `split`."""
         return -(-count // self.split) * self.split

@@ -35,6 +35,7 @@ from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import embedding_std
 from embodied_mem.parallel.mesh import MeshShape
+from embodied_mem.parallel.object_store import local_copy
 from embodied_mem.parallel.placement import Placement, fetch
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.parallel.sharding import Path, leaf_path
@@ -153,7 +154,7 @@ def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = 
         DataNotFoundError: published weights are not where they were.
         InvalidInputError: the tokenizer's file is damaged, or there are not as many devices as `mesh` has.
     """
-    directory = pathlib.Path(directory)
+    directory = local_copy(directory)
     missing = [name for name in FILES if not (directory / name).is_file()]
     if missing:
         what = "no folder" if not directory.is_dir() else f"{', '.join(missing)} is missing"

@@ -22,6 +22,7 @@ from embodied_mem import registry
 from embodied_mem.compiler.prompts import Shown
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.memory.pool import Reading
+from embodied_mem.parallel.object_store import local_copy
 
 
 def _require(condition: bool, field: str, expected: str, got: object, why: str = "") -> None:
@@ -552,7 +553,7 @@ def weights_of(config: Config, role: str) -> pathlib.Path | None:
     """
     if not is_published(config, role):
         return None
-    given = pathlib.Path(config.model.weights)
+    given = local_copy(config.model.weights)
     looked = [given / role, given / f"{role}.gguf"]
     if given.suffix == ".gguf":
         looked = [given]

@@ -37,6 +37,7 @@ from embodied_mem.errors import CheckpointError, DivergedError, InvalidInputErro
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.config import DecoderConfig, num_parameters
 from embodied_mem.parallel.checkpoints import Checkpoints
+from embodied_mem.parallel.object_store import is_copy, push
 from embodied_mem.parallel.placement import Placement
 from embodied_mem.parallel.processes import is_first, terminations
 from embodied_mem.progress import Progress
@@ -148,6 +149,9 @@ def run_loop(
             stops = is_stopped()
             if stops or (step + 1) % checkpoint_every == 0 or step + 1 == num_steps:
                 checkpoints.save(step + 1, state)
+                if is_copy(run_dir):
+                    checkpoints.wait()
+                    push(run_dir)
             if stops:
                 checkpoints.wait()
                 if is_first():

@@ -51,6 +51,7 @@ def cli(arguments: list[str], description: str):
     parser.add_argument("--config", default="grpo_cpu")
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--topology", default="")
     parser.add_argument("--unchecked", action="store_true")
     parser.add_argument("--run_dir", default="")
     parser.add_argument("--json", action="store_true")
@@ -62,6 +63,7 @@ def cli(arguments: list[str], description: str):
         f"{description}\nOptions besides the fields below:\n  --config NAME   one of {', '.join(names())}\n"
         "  --plan          print memory and sharding per device, then stop\n"
         "  --compile       with --plan: also what XLA's compiler says, in minutes\n"
+        "  --topology v5e:4x4  with --compile: by the compiler for TPUs (pip install -e '.[tpu]'); needs no chip\n"
         "  --unchecked     go on where something is missing, or where a frozen executor cannot play\n"
         "  --run_dir DIR   where the run is kept\n"
         "  --json          end with the result as one line of JSON\n"

@@ -2,6 +2,7 @@
 
     python experiments/train.py --config=grpo_tpu --plan --mesh.data 1 --mesh.fsdp 4 --mesh.tensor 4
     python experiments/train.py --config=grpo_tpu --plan --compile     # and what XLA's compiler says, minutes
+    python experiments/train.py --config=grpo_tpu --plan --compile --topology v5e:4x4 --mesh.fsdp 4 --mesh.tensor 4
 
 Covers the phases in which the compiler is at work: SFT (backward through compiler and frozen executor), GRPO updates
 (compiler alone) and rollouts (both KV caches, and those of the prompts that are kept), then how long all takes at best
@@ -180,11 +181,13 @@ def simulate_devices(config: Config) -> None:
         jax.config.update("jax_num_cpu_devices", math.prod(sizes))
 
 
-def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: bool = False) -> dict:
-    """Prints the plan for a person, then one JSON line; returns the latter's content."""
+def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: bool = False, topology: str = "") -> dict:
+    """Print the plan, then one line of JSON; return the latter."""
+    devices = None
     if compiled:
-        from .xla_memory import compiled_memory
+        from .xla_memory import compiled_memory, tpu_devices
 
+        devices = tpu_devices(topology) if topology else None
         simulate_devices(config)
     config = on_this_machine(config)
     models = planned_models(config)
@@ -197,12 +200,16 @@ def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: boo
         compiler_length, executor_length = row_lengths(config, prompt_length)
         heads = ("program", "arguments", "temporaries", "outputs", "total", "fits chips of", "compiled in")
         rows, content["compiled"] = [heads], []
-        for one in compiled_memory(config, compiler_length=compiler_length, executor_length=executor_length):
+        lengths = {"compiler_length": compiler_length, "executor_length": executor_length}
+        for one in compiled_memory(config, **lengths, devices=devices):
             sizes = (one.arguments, one.temporaries, one.outputs, one.total)
             rows.append((one.name, *map(size_of, sizes), named(fitting(one.total)), f"{one.compile_s:.0f} s"))
             content["compiled"].append(dataclasses.asdict(one) | {"total": one.total})
-            if one.name == "sft":
+            if one.copies is not None:
+                print(f"{one.name}: a token copies {one.copies} weights")
+            if one.name == "sft" and one.costs:
                 content["roofline"] = print_roofline(one.costs)
-        print("\n".join(["", f"compiled for {jax.device_count()} {jax.devices()[0].platform} devices", *columns(rows)]))
+        where = topology or f"{jax.device_count()} {jax.devices()[0].platform} devices"
+        print("\n".join(["", f"compiled for {where}", *columns(rows)]))
     print(json.dumps(content))
     return content

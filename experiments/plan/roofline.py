@@ -68,6 +68,30 @@ def roofline(program: str) -> list[Cost]:
     return sorted(costs.values(), key=lambda cost: -cost.bytes)
 
 
+_VIEWS = ("parameter", "get-tuple-element", "bitcast", "tuple", "while")
+
+
+def copies(program: str, sizes: set[int]) -> int:
+    """Count the arrays of such sizes that the program's loops write."""
+    bodies: dict[str, list[str]] = {}
+    for head, name, body in re.findall(r"^(ENTRY )?%([\w.-]+) \(.*?\{\n(.*?)^\}", program, re.M | re.S):
+        bodies["" if head else name] = body.splitlines()
+    inner = {
+        name: [one for line in lines for one in re.findall(r"(?:body|to_apply)=%([\w.-]+)", line)]
+        for name, lines in bodies.items()
+    }  # what a fusion calls writes nothing but the fusion's result
+    waiting, loops = [*inner[""]], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in loops:
+            loops.add(name)
+            waiting += inner[name]
+    arrays = (
+        re.match(r"\s*(?:ROOT )?%\S+ = \w+\[([\d,]*)\]\S* ([\w-]+)\(", line) for name in loops for line in bodies[name]
+    )
+    return sum(math.prod(map(int, filter(None, a[1].split(",")))) in sizes for a in arrays if a and a[2] not in _VIEWS)
+
+
 def bound(costs: list[Cost], peak: float, bandwidth: float, links: float, scale: float = 1.0) -> float:
     """Returns the largest share of a chip's peak without overlap.
 
