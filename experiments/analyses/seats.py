@@ -1,0 +1,135 @@
+r"""Has a small model sit in each seat of the papers' agents for a few steps, and counts what came of it.
+
+    mkdir seats && tar -xf experiments/results/seats_qwen05.calls.tar.xz -C seats
+    python experiments/analyses/seats.py --model qwen2.5-coder-0.5b --record seats \
+        --result experiments/results/seats_qwen05.json
+
+With --server a model behind OpenAI's protocol is asked; without, the recording answers. The numbers show that a seat
+works, not how good the model is: tasks are one or two, of few steps. MEMENTO has to be installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import pathlib
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
+from embodied_mem.agents.planner_critic.chat import ChatCritic
+from embodied_mem.agents.rollout import rollout
+from embodied_mem.evaluation.chat_options import OTHER_MODELS, ChatOptions, chat_model
+from embodied_mem.evaluation.command import output_file, run
+from embodied_mem.evaluation.evaluate import main as evaluate
+from embodied_mem.evaluation.report import manifest, write_result
+from embodied_mem.language.chat import ChatModel
+from embodied_mem.memory import Experiences
+from embodied_mem.registry import load
+from embodied_mem.training.config import WorldConfig
+from embodied_mem.training.tasks import bank_of, sources_of
+from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherStatistics
+from embodied_mem.training.teachers.episodes import play_teacher
+from registered import register_all
+
+_ALFWORLD = "--tasks generated --num_tasks"
+COMMANDS = {
+    "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_ALFWORLD} 2 --max_steps 8",
+    "perceiver": f"--agents chat_planner_critic --repeat 1 --perceiver_model MODEL {_ALFWORLD} 1 --max_steps 3",
+    "compiler": f"--deliveries compiled_chat --compiler_model MODEL {_ALFWORLD} 1 --max_steps 5 --seeds 0 "
+    "--bank_file BANK",
+    "react": "--config=memento --agents react --profile --strategy reranker --num_tasks 1 --max_steps 3 "
+    "--embedder lexical --triples_per_scene 1",
+}
+"""Options of `evaluate.py` by the seat that they fill; `memory_model` is the memory's writer, `react` asks three."""
+_COUNTS = ("calls", "prompt_tokens", "completion_tokens", "malformed", "failed")
+
+
+def criticise(model: ChatModel) -> dict[str, Any]:
+    """Count the critic's objections to the plans of rules for one game."""
+    config = PlannerCriticConfig()
+    critic = ChatCritic(model, load("alfworld", "skills")(config))
+    agent = PlannerCriticAgent.for_world("alfworld", config, critic=critic)
+    source, games = _games(1)
+    rollout(source.envs(games, 1, 6), [agent], [[0]], lists_actions=False)
+    return {"criticised": agent.record.criticised, "objections": [words for _, words in agent.record.objections]}
+
+
+def teach(model: ChatModel) -> dict[str, Any]:
+    """Count the teacher's answers in the first steps of one game."""
+    source, games = _games(1)
+    statistics = TeacherStatistics()
+    teacher = ChatTeacher(model, source.commands(), statistics)
+    envs = source.envs(games, 1, 4)
+    play_teacher(envs, [0], Experiences(), lambda _: teacher, top_k=1, detour=0.0, seed=0)
+    return dataclasses.asdict(statistics)
+
+
+APART: dict[str, Callable[[ChatModel], dict[str, Any]]] = {"critic": criticise, "teacher": teach}
+"""Seats that the model fills beside rules."""
+
+
+def _games(count: int) -> tuple[Any, Sequence[Any]]:
+    [source] = sources_of(WorldConfig(num_train=32, num_valid=1), 0)
+    return source, source.sides()[0][:count]
+
+
+def _bank() -> Experiences:
+    source, games = _games(32)
+    return bank_of(source.envs(games, 32), 32, lambda _: source.teacher(), seed=0)
+
+
+def score(arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the rows of a command and the calls of its models."""
+    report = evaluate(arguments)
+    rows = next(report[name] for name in ("agents", "deliveries", "stages") if name in report)
+    parts = {"model": report, **{name: report[name] for name in OTHER_MODELS if name in report}}
+    calls = {name: calls_of(part["usage"]) for name, part in parts.items() if "usage" in part}
+    return {"rows": without_times(rows), "calls": calls}
+
+
+def without_times(value: Any) -> Any:
+    """Return rows without what a machine's speed decides."""
+    if isinstance(value, dict):
+        return {name: without_times(one) for name, one in value.items() if "ms" not in name.split("_")}
+    return [without_times(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def calls_of(usage: dict[str, Any]) -> dict[str, int]:
+    return {name: usage[name] for name in _COUNTS}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fill the seats, count, write."""
+    register_all()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", default="", help="an OpenAI-compatible server; default: the recording alone")
+    parser.add_argument("--model", required=True, help="as the server and the recording name it")
+    parser.add_argument("--record", type=pathlib.Path, required=True, help="folder of the answers")
+    parser.add_argument("--seats", nargs="*", choices=[*COMMANDS, *APART], default=[*COMMANDS, *APART])
+    parser.add_argument("--result", type=output_file, help="JSON to write")
+    options = parser.parse_args(arguments)
+    report: dict[str, Any] = {}
+    for seat in options.seats:
+        record = str(options.record / f"{seat}.jsonl")
+        if seat in APART:
+            model = chat_model(
+                ChatOptions(server=options.server, model=options.model, record=record), f"--seats {seat}"
+            )
+            report[seat] = APART[seat](model) | {"calls": {"model": calls_of(model.meter.to_json())}}
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            bank = f"{folder}/bank.jsonl.gz"
+            if "BANK" in COMMANDS[seat]:
+                _bank().save(bank)
+            command = COMMANDS[seat].replace("MODEL", options.model).replace("BANK", bank).split()
+            report[seat] = score([*command, "--server", options.server, "--model", options.model, "--record", record])
+    if options.result:
+        write_result(options.result, {"seats": report, **manifest(asked=options.model)})
+    for seat, row in report.items():
+        print(seat, row["calls"])
+
+
+if __name__ == "__main__":
+    run(main)
