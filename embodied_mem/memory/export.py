@@ -21,7 +21,7 @@ from ..errors import InvalidInputError
 from . import entries, temporal
 from .arguments import MAX_DEPTH, check_depth, shown
 from .events import check
-from .graph import bytes_of, rows_of
+from .graph import Scope, bytes_of, rows_of
 from .notes import note_of
 from .profile import KnownRow
 from .store import read_state, write_state
@@ -54,6 +54,18 @@ def exported(state: bytes) -> str:
         if len(pieces) > len(_PARTS.get(name, ())):
             raise InvalidInputError(f"export: expected {_PARTS.get(name, ())} as parts of {name}, got {len(pieces)}")
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def exported_scope(text: str) -> Scope:
+    """Return the scope of what `exported` returned. Raises InvalidInputError where none stands."""
+    for number, line in enumerate(text.split("\n"), 1):
+        row = _line(number, line) if line.strip() else {}
+        if (row.get("module"), row.get("field")) == (_OWN, "scope"):
+            try:
+                return Scope(**row["value"])
+            except (KeyError, TypeError) as error:
+                raise _problem(number, "scope", "user, robot and environment", line) from error
+    raise InvalidInputError("export: expected a line with the scope, got none")
 
 
 def _fields(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

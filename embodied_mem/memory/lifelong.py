@@ -29,6 +29,7 @@ Source: RoboMemory 3.2; update frequencies as there.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -97,7 +98,7 @@ from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
 from .spatial import LEFT, Sighting, SpatialMemory, checked_place
-from .store import MemoryStore, RecordedModule, Selector
+from .store import EventServer, MemoryStore, RecordedModule, Selector
 from .supersession import chances, should_be_first, statement
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
@@ -119,6 +120,7 @@ _OF_HABIT = 0.9
 """Of the score of a place on the map: what a habit or a step of the same thing has at most."""
 _MAX_KNOWN = 40
 """Facts that a perceiver is told."""
+SERVER_ADDRESSES = ("postgresql://", "postgres://")
 STORED_AS = "lifelong"
 """Name of the memory in its store."""
 
@@ -217,23 +219,24 @@ class LifelongMemory:
     @classmethod
     def open(
         cls,
-        directory: str | os.PathLike[str],
+        directory: str | os.PathLike[str] | EventServer,
         scope: Scope | None = None,
         *,
         fsync: Literal["always", "interval", "never"] = "always",
         read_only: bool = False,
         repair: bool = False,
+        to: int | None = None,
         **options: Any,
     ) -> LifelongMemory:
-        """Open the memory of a folder, or make it; use it in a `with` block.
+        """Open the memory of a place, or make it; use it in a `with` block.
 
         Each change is on the disk when the call that made it returns. `store` writes snapshots and says what opening
         found.
 
         Args:
-            directory: the folder.
+            directory: the folder; a `postgres.Server` or its address, postgresql://...
             scope: whose memory it is.
-            fsync, read_only, repair: as `MemoryStore`.
+            fsync, read_only, repair, to: as `MemoryStore`.
             options: as for `LifelongMemory`; `modules` and `capacity` must be those that it was made with.
 
         Raises:
@@ -245,9 +248,11 @@ class LifelongMemory:
             raise InvalidInputError(f"options: expected some of {', '.join(sorted(known))}, got {', '.join(unknown)}")
         memory = cls(scope, **options)
         modules = {STORED_AS: memory.module}
-        with memory.embedder.vector_file(directory, read_only=read_only):
+        place = server_of(directory)
+        is_folder = not isinstance(place, EventServer)
+        with memory.embedder.vector_file(place, read_only=read_only) if is_folder else contextlib.nullcontext():
             memory.store = MemoryStore(
-                directory, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair
+                place, modules, scope=memory.scope, fsync=fsync, read_only=read_only, repair=repair, to=to
             )
         memory._record = functools.partial(memory.store.record, STORED_AS)
         return memory
@@ -1358,6 +1363,15 @@ class StoredMemory(RecordedModule):
     def remove(self, selector: Selector) -> ForgetReceipt:
         with self._memory._locks.reading:
             return self._memory._remove(selector)
+
+
+def server_of(place: Any) -> Any:
+    """Return the server at an address; any other place as it is."""
+    if not isinstance(place, str) or not place.startswith(SERVER_ADDRESSES):
+        return place
+    from .postgres import Server  # an extra
+
+    return Server(place)
 
 
 def replay(memory: LifelongMemory, episode: Episode, *, place: str | None = None) -> int:

@@ -11,9 +11,10 @@
 A module is a deterministic state machine (`MemoryModule`): the same events give the same state. Reopening after a
 crash restores the snapshot and applies the events after it, so all acknowledged changes are there.
 
-`EventStore` is what holds them: events in a SQLite file, snapshots in files beside it. One writer per folder, found by
-an flock; any number of stores with `read_only=True` beside it, each of which sees the moment at which it was opened.
-One store belongs to one scope; no method takes a scope.
+An `EventStore` holds them. `FolderEvents` has events in a SQLite file and snapshots in files beside it;
+`postgres.Server` has the events of many scopes in PostgreSQL. One writer per scope; any number of stores with
+`read_only=True` beside it, each of which sees the moment at which it was opened. One store belongs to one scope; no
+method takes a scope.
 
 An event is recorded only if its module can apply it (`MemoryModule.check`). One that it cannot, because the module
 failed or is another one now, is set aside when the folder is opened, and reported.
@@ -44,13 +45,13 @@ import time
 import warnings
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from ..atomic_file import remove_leftovers, replacing, sync_folder
 from ..errors import InvalidInputError, StorageError
 from ..forks import forking_lock
-from .arguments import check_depth, checked_call, checked_flag, checked_number, checked_text, shown
+from .arguments import check_depth, checked_call, checked_flag, checked_number, checked_real, checked_text, shown
 from .graph import Scope, checked_scope, scope_from_text, scope_text
 from .people import ROLES
 from .words import folded, looks_like, names, normal
@@ -321,6 +322,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=Fa
 _SQLITE_ERRORS = (sqlite3.Error, UnicodeError)  # a message that quotes damaged bytes cannot be decoded
 _BUSY_S = 10.0
 _INTERVAL_S = 0.1
+_POLL_S = 0.02
 _MARK = re.compile(rb"[0-9]{1,20} ([0-9]{1,20}) ([0-9a-f]{8}) *\n")
 _LOCK_ATTEMPTS = 5
 _SNAPSHOT_NAME = re.compile(r"snapshot-([0-9a-f]{16})\.bin")
@@ -335,12 +337,12 @@ class _Head(NamedTuple):
     crc: int
 
 
-class _DamagedRecord(Exception):
-    pass
+class DamagedRecord(Exception):
+    """A record that is not what was written."""
 
 
 @contextlib.contextmanager
-def _storage_errors(path: pathlib.Path, what: str) -> Iterator[None]:
+def _storage_errors(path: object, what: str) -> Iterator[None]:
     """Turn what the system or SQLite refuses inside into a StorageError."""
     try:
         yield
@@ -350,18 +352,143 @@ def _storage_errors(path: pathlib.Path, what: str) -> Iterator[None]:
         raise StorageError(f"{path}: cannot {what}: {_description(error)}") from error
 
 
-class EventStore:
+class EventStore(abc.ABC):
     """The events of one scope in order, and the states that stand for the oldest of them.
 
-    One thread at a time calls it. Events are in a SQLite file (`memory.db`, WAL, secure_delete), states in a file
-    beside it. What SQLite does not do is done here: a record has a checksum (pages have none); it says which events
-    were acknowledged before it, so that a damaged WAL, whose rest SQLite drops without a word, is told from one whose
-    last write was never finished; the file LOCK says how far the events went when a writer opened or closed the folder.
+    One thread at a time calls it.
 
     Attributes:
         damage: what was not whole when it was opened.
-        acknowledged: number of the last event that is there to stay.
+        num_acknowledged: number of the last event that is there to stay.
         is_clean: whether everything that was removed is off the disk; `replace` sees to it.
+    """
+
+    def __init__(self, name: object, read_only: bool):
+        self._name, self._read_only = name, read_only
+        self._process = os.getpid()
+        self._refusal = ""
+        self._content: tuple[int, dict[str, bytes], list[Event]] = 0, {}, []
+        self.damage: list[Damage] = []
+        self.num_acknowledged = 0
+        self.is_clean = True
+
+    def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
+        """Return, once, the number of the states, the states, the events after them."""
+        found, self._content = self._content, (0, {}, [])
+        return found
+
+    def append(self, kind: int, payload: bytes) -> None:
+        """Write an event and, by the policy, sync it.
+
+        Raises:
+            InvalidInputError: it is too large, or the store is read-only.
+            StorageError: it is not recorded, and nothing else was lost; or the message says that nobody knows.
+        """
+        if len(payload) > _MAX_PAYLOAD_BYTES:
+            raise InvalidInputError(f"event: expected at most {_MAX_PAYLOAD_BYTES} bytes, got {len(payload)}")
+        self.check_usable()
+        self._append(Event(self.num_acknowledged + 1, kind, payload))
+
+    @abc.abstractmethod
+    def _append(self, event: Event) -> None:
+        """Write the next event, sync it by the policy, count it."""
+
+    @abc.abstractmethod
+    def sync(self) -> None:
+        """Sync what was written, whatever the policy."""
+
+    @abc.abstractmethod
+    def replace(self, states: Mapping[str, bytes], is_forgetting: bool = False) -> str:
+        """Put states in the place of all events and return where; what no state holds is gone then.
+
+        Raises:
+            StorageError: what was there is there, or the states are.
+        """
+
+    @abc.abstractmethod
+    def has_news(self, timeout_s: float) -> bool:
+        """Wait for a change since opening; return False after the time."""
+
+    def check_usable(self) -> None:
+        """Raise InvalidInputError or StorageError if nothing can be written."""
+        if self._read_only:
+            raise InvalidInputError(f"{self._name}: opened with read_only=True, so nothing can be written")
+        if self._refusal:
+            raise StorageError(self._refusal)
+
+    def close(self) -> None:
+        """Let go of it; whatever writes raises StorageError from now on."""
+        if self._process != os.getpid():
+            return
+        if not self._refusal:
+            self._refusal = f"{self._name}: expected an open store, got one that was closed; open it again"
+            self._closing()
+        self._release()
+
+    def _closing(self) -> None:  # noqa: B027  a server needs none
+        """Note what the next opening must find."""
+
+    @abc.abstractmethod
+    def _release(self) -> None:
+        """Let another writer have it."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+class EventServer(abc.ABC):
+    """A place that keeps events, of one scope or of many.
+
+    Attributes:
+        name: as messages call it.
+    """
+
+    name: object
+
+    @abc.abstractmethod
+    def events(self, scope: str, fsync: str, read_only: bool, repair: bool) -> EventStore:
+        """Open the events of a scope; arguments as for `MemoryStore`.
+
+        Raises:
+            StorageError: another writer has the scope, damage, another version, nothing to read.
+            InvalidInputError: another scope.
+        """
+
+
+class Folder(EventServer):
+    """A folder for one scope.
+
+    Attributes:
+        name: its absolute path; the working directory may change.
+    """
+
+    name: pathlib.Path
+
+    def __init__(self, directory: Any, read_only: bool):
+        try:
+            self.name = pathlib.Path(directory).absolute()
+            os.fsencode(self.name)
+            is_folder, is_other = self.name.is_dir(), self.name.exists()
+        except (TypeError, ValueError, OSError) as error:
+            raise InvalidInputError(f"directory: expected a path, got {shown(directory)} ({error})") from None
+        if is_other and not is_folder:
+            raise StorageError(f"{self.name}: expected a folder for the store, got a file; give another path")
+        if read_only and not is_folder:
+            raise StorageError(f"{self.name}: expected the folder of a store, got none")
+
+    def events(self, scope: str, fsync: str, read_only: bool, repair: bool) -> EventStore:
+        if not read_only:
+            self.name.mkdir(parents=True, exist_ok=True)
+        return FolderEvents(self.name, scope, fsync, read_only, repair)
+
+
+class FolderEvents(EventStore):
+    """Events in a SQLite file (`memory.db`, WAL, secure_delete), states in a file beside it.
+
+    What SQLite does not do is done here: a record has a checksum (pages have none); it says which events were
+    acknowledged before it, so that a damaged WAL, whose rest SQLite drops without a word, is told from one whose last
+    write was never finished; the file LOCK says how far the events went when a writer opened or closed the folder.
     """
 
     def __init__(self, folder: pathlib.Path, scope: str, fsync: str, read_only: bool, repair: bool):
@@ -372,18 +499,14 @@ class EventStore:
             InvalidInputError: another scope.
             FileNotFoundError: a writer put another file in the place of one.
         """
-        self._folder, self._scope, self._fsync, self._read_only = folder, scope, fsync, read_only
+        super().__init__(folder, read_only)
+        self._folder, self._scope, self._fsync = folder, scope, fsync
         self.path = folder / FILE_NAME
         self._wal = folder / f"{FILE_NAME}-wal"
-        self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
-        self._refusal = ""
         self._is_synced = True
         self._stop = threading.Event()
         self._lock_file = -1
-        self.damage: list[Damage] = []
-        self.acknowledged = 0
-        self.is_clean = True
         if not read_only:
             self._take_lock()
         _stores.add(self)
@@ -414,7 +537,7 @@ class EventStore:
 
     def _mark(self) -> None:
         """Write the process and the last event, which later openings must find."""
-        number = str(self.acknowledged)
+        number = str(self.num_acknowledged)
         line = f"{self._process} {number} {zlib.crc32(number.encode()):08x}".ljust(63) + "\n"
         with contextlib.suppress(OSError):  # if the disk refuses, the older number stays
             os.pwrite(self._lock_file, line.encode(), 0)
@@ -436,18 +559,18 @@ class EventStore:
     def _open(self, repair: bool) -> None:
         if not self._read_only:
             _remove_unfinished(self._folder)
+        self._found_times = self._file_times()
         is_written, expected, problem = self._read_mark()  # before the events, which another process may write
-        self._content: tuple[int, dict[str, bytes], list[Event]] = 0, {}, []
         if not self.path.exists():
             self._begin(repair)
         if self.path.exists():
             number, events = self._read(repair, is_written)
             states = read_snapshot(snapshot_path(self._folder, number), self._scope) if number else {}
-            self.acknowledged, self._content = number + len(events), (number, states, events)
-        if not problem and self.acknowledged < expected:
+            self.num_acknowledged, self._content = number + len(events), (number, states, events)
+        if not problem and self.num_acknowledged < expected:
             problem = (
                 f"expected events up to {expected}, the last one when the store was opened or closed, got "
-                f"{self.acknowledged} as the last one: a file was cut or is gone; restore it from a copy"
+                f"{self.num_acknowledged} as the last one: a file was cut or is gone; restore it from a copy"
             )
         if problem:
             self.damage.append(Damage(str(self._folder / "LOCK"), problem, False))
@@ -498,7 +621,7 @@ class EventStore:
             for statement in ("BEGIN", *_SCHEMA):
                 connection.execute(statement)
             connection.execute("INSERT INTO about VALUES (?, ?, ?)", self._about(number))
-            connection.executemany("INSERT INTO events VALUES (?, ?)", map(_row, events))
+            connection.executemany("INSERT INTO events VALUES (?, ?)", map(record_row, events))
             connection.execute("COMMIT")
             connection.execute("PRAGMA journal_mode=WAL")
 
@@ -529,9 +652,10 @@ class EventStore:
                 number = self._checked_about(connection)
                 (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                 problem = "" if problem == "ok" else f"SQLite: {problem}"
-                for event in _events(connection, number):
+                rows = connection.execute("SELECT number, record FROM events ORDER BY number")
+                for event in events_of(rows, number):
                     events.append(event)
-        except (_DamagedRecord, UnicodeDecodeError) as error:
+        except (DamagedRecord, UnicodeDecodeError) as error:
             problem = str(error)
         except _SQLITE_ERRORS as error:
             if _is_of(error, _NO_DAMAGE):
@@ -566,7 +690,7 @@ class EventStore:
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
         if application != _APPLICATION_ID:
-            raise _DamagedRecord(f"expected the database of a store, got application {application}")
+            raise DamagedRecord(f"expected the database of a store, got application {application}")
         if version != _FILE_VERSION:
             raise StorageError(
                 f"{self.path}: expected format version {_FILE_VERSION}, got {version}; open it with the release that "
@@ -574,39 +698,25 @@ class EventStore:
             )
         rows = connection.execute("SELECT scope, snapshot, crc FROM about").fetchall()
         if len(rows) != 1 or zlib.crc32(f"{rows[0][1]} {rows[0][0]}".encode()) != rows[0][2]:
-            raise _DamagedRecord("the row of the scope does not have its checksum")
+            raise DamagedRecord("the row of the scope does not have its checksum")
         scope, number = rows[0][:2]
         if scope != self._scope:
             raise InvalidInputError(f"{self._folder}: expected the scope it was made with, {scope}, got {self._scope}")
         return int(number)
 
-    def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
-        """Return, once, the number of the states, the states, the events after them."""
-        found, self._content = self._content, (0, {}, [])
-        return found
-
     # Writing.
 
-    def usable(self) -> sqlite3.Connection:
-        """Return what writes. Raises InvalidInputError or StorageError if nothing can be written."""
-        if self._read_only:
-            raise InvalidInputError(f"{self._folder}: opened with read_only=True, so nothing can be written")
-        if self._refusal or self._connection is None:
-            raise StorageError(self._refusal or f"{self._folder}: is not open")
+    def _writer(self) -> sqlite3.Connection:
+        self.check_usable()
+        if self._connection is None:
+            raise StorageError(f"{self._folder}: is not open")
         return self._connection
 
-    def append(self, kind: int, payload: bytes) -> None:
-        """Write an event and, by the policy, sync it.
-
-        Raises:
-            StorageError: it is not recorded, and nothing else was lost.
-        """
-        if len(payload) > _MAX_PAYLOAD_BYTES:
-            raise InvalidInputError(f"event: expected at most {_MAX_PAYLOAD_BYTES} bytes, got {len(payload)}")
-        connection, number = self.usable(), self.acknowledged + 1
+    def _append(self, event: Event) -> None:
+        connection = self._writer()
         try:
-            connection.execute("INSERT INTO events VALUES (?, ?)", _row(Event(number, kind, payload)))
-            self.acknowledged = number
+            connection.execute("INSERT INTO events VALUES (?, ?)", record_row(event))
+            self.num_acknowledged = event.number
         except _SQLITE_ERRORS as error:
             problem = f"{self.path}: cannot write: {_description(error)}"
             if _is_of(error, ("IOERR_FSYNC",)):
@@ -614,13 +724,12 @@ class EventStore:
             raise StorageError(f"{problem}; the event was not recorded") from error
         except BaseException:  # Ctrl-C: the file says whether it was written
             (last,) = connection.execute("SELECT max(number) FROM events").fetchone()
-            self.acknowledged = max(self.acknowledged, last or 0)
+            self.num_acknowledged = max(self.num_acknowledged, last or 0)
             raise
         finally:
             self._is_synced = self._fsync == "always"
 
     def sync(self) -> None:
-        """Sync what was written, whatever the policy."""
         if self._is_synced:
             return
         self._is_synced = True
@@ -634,46 +743,51 @@ class EventStore:
             self._refusal = f"{self._wal}: cannot sync: {error}; what is on the disk is not known: open the store again"
             raise StorageError(self._refusal) from error
 
-    def replace(self, states: Mapping[str, bytes]) -> pathlib.Path:
-        """Put states in the place of all events; what no state holds is nowhere on the disk then.
-
-        Raises:
-            StorageError: what was there is there, or the states are.
-        """
-        connection = self.usable()
-        path = write_snapshot(self._folder, self._scope, self.acknowledged, states)
+    def replace(self, states: Mapping[str, bytes], is_forgetting: bool = False) -> str:
+        connection = self._writer()
+        if is_forgetting:
+            (self._folder / VECTORS_NAME).unlink(missing_ok=True)
+        path = write_snapshot(self._folder, self._scope, self.num_acknowledged, states)
         read_snapshot(path, self._scope)  # nothing is removed for a file that cannot be read
         with _storage_errors(self.path, "put a snapshot in the place of events"):
             connection.execute("PRAGMA cache_size=-65536")  # what is removed need not be written before it goes
             with connection:  # which rolls back whatever happens, Ctrl-C too
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute("DELETE FROM events")  # without a condition all pages are overwritten
-                connection.execute("UPDATE about SET scope = ?, snapshot = ?, crc = ?", self._about(self.acknowledged))
+                connection.execute(
+                    "UPDATE about SET scope = ?, snapshot = ?, crc = ?", self._about(self.num_acknowledged)
+                )
             connection.execute("PRAGMA cache_size=-2000")
-            _remove_snapshots(self._folder, but=self.acknowledged)
+            _remove_snapshots(self._folder, but=self.num_acknowledged)
             sync_folder(self._folder)
             self._empty_wal()
         self.is_clean = True
-        return path
+        return str(path)
 
     def _empty_wal(self) -> None:
         """Move the WAL to the file, and leave no byte of it."""
-        (is_busy, *_) = self.usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        (is_busy, *_) = self._writer().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
             raise StorageError(f"{self.path}: a reader holds it for {_BUSY_S:g} s; the next change tries again")
 
-    def close(self) -> None:
-        """Let go of it; whatever writes raises StorageError from now on."""
-        if self._process != os.getpid():
-            return
-        self._stop.set()
-        if not self._refusal:
-            self._refusal = f"{self._folder}: expected an open store, got one that was closed; open it again"
-            if self._lock_file >= 0:
-                self._mark()
-        self._release()
+    def has_news(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while self._file_times() == self._found_times:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def _file_times(self) -> list[tuple[int, int, int]]:
+        stats = [path.stat() for path in (self.path, self._wal) if path.exists()]
+        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats]
+
+    def _closing(self) -> None:
+        if self._lock_file >= 0:
+            self._mark()
 
     def _release(self) -> None:
+        self._stop.set()
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(*_SQLITE_ERRORS):
@@ -683,12 +797,8 @@ class EventStore:
             os.close(self._lock_file)
             self._lock_file = -1
 
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
 
-
-_stores: weakref.WeakSet[EventStore] = weakref.WeakSet()
+_stores: weakref.WeakSet[FolderEvents] = weakref.WeakSet()
 
 
 def _let_go_in_child() -> None:
@@ -717,7 +827,7 @@ def _is_locked(file: int, how: int) -> bool:
     return True
 
 
-def _sync_in_background(store: weakref.ref[EventStore], stop: threading.Event) -> None:
+def _sync_in_background(store: weakref.ref[FolderEvents], stop: threading.Event) -> None:
     while not stop.wait(_INTERVAL_S):
         one = store()
         if one is None:
@@ -727,7 +837,7 @@ def _sync_in_background(store: weakref.ref[EventStore], stop: threading.Event) -
         del one  # or the store would not be collected while this waits
 
 
-def _row(event: Event) -> tuple[int, bytes]:
+def record_row(event: Event) -> tuple[int, bytes]:
     """Return a table row, which names the event acknowledged before it."""
     number, kind, payload = event
     head = _RECORD_HEAD.pack(_RECORD_MAGIC, number, number - 1, kind, zlib.crc32(payload), 0)[:-4]
@@ -743,16 +853,16 @@ def _head(data: bytes, at: int = 0) -> _Head | None:
     return _Head(number, acknowledged, kind, crc) if magic == _RECORD_MAGIC and own == zlib.crc32(head[:-4]) else None
 
 
-def _events(connection: sqlite3.Connection, number: int) -> Iterator[Event]:
-    """Yield the events after a number; raise _DamagedRecord at a damaged one."""
-    for found, record in connection.execute("SELECT number, record FROM events ORDER BY number"):
+def events_of(rows: Iterable[tuple[int, Any]], number: int) -> Iterator[Event]:
+    """Yield the events of rows; raise DamagedRecord at a damaged one."""
+    for found, record in rows:
         number += 1
         head = _head(record) if isinstance(record, bytes) else None
         if found != number or head is None or head.number != number:
-            raise _DamagedRecord(f"expected event {number}, got another row")
+            raise DamagedRecord(f"expected event {number}, got another row")
         payload = record[_RECORD_HEAD.size :]
         if zlib.crc32(payload) != head.crc:
-            raise _DamagedRecord(f"event {number} does not have its checksum")
+            raise DamagedRecord(f"event {number} does not have its checksum")
         yield Event(number, head.kind, payload)
 
 
@@ -849,14 +959,19 @@ def snapshot_path(folder: pathlib.Path, number: int) -> pathlib.Path:
     return folder / f"snapshot-{number:016x}.bin"
 
 
+def snapshot_bytes(scope: str, number: int, states: Mapping[str, bytes]) -> bytes:
+    """Return a snapshot with its checksum."""
+    about = {"scope": scope, "number": number, "modules": list(states)}
+    data = write_state(_SNAPSHOT_FORMAT, about, *states.values())
+    return data + hashlib.sha256(data).digest()
+
+
 def write_snapshot(folder: pathlib.Path, scope: str, number: int, states: Mapping[str, bytes]) -> pathlib.Path:
     """Write the file whole or not at all, and return its path."""
-    about = {"scope": scope, "number": number, "modules": list(states)}
-    data, path = write_state(_SNAPSHOT_FORMAT, about, *states.values()), snapshot_path(folder, number)
+    data, path = snapshot_bytes(scope, number, states), snapshot_path(folder, number)
     try:
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            file.write(data)
-            file.write(hashlib.sha256(data).digest())
+        with replacing(path) as temporary:
+            temporary.write_bytes(data)
     except OSError as error:
         raise StorageError(f"{path}: cannot write the snapshot: {error}; nothing that was recorded is lost") from error
     return path
@@ -871,20 +986,25 @@ def read_snapshot(path: pathlib.Path, scope: str) -> dict[str, bytes]:
     """
     try:
         data = path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot read the snapshot: {error}; restore it from a copy") from error
+    number, states = snapshot_of(data, scope, path)
+    if snapshot_path(path.parent, number) != path:
+        raise StorageError(f"{path}: expected the snapshot after {number} events; it was renamed")
+    return states
+
+
+def snapshot_of(data: bytes, scope: str, name: object) -> tuple[int, dict[str, bytes]]:
+    """Return a snapshot's number and states; raise as `read_snapshot`."""
+    try:
         if hashlib.sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
-            raise StorageError(f"{path}: the checksum does not match; it is damaged or cut, restore it from a copy")
+            raise StorageError(f"{name}: the checksum does not match; it is damaged or cut, restore it from a copy")
         about, states = read_state(_SNAPSHOT_FORMAT, data[:-_DIGEST_BYTES])
     except InvalidInputError as error:
-        raise StorageError(f"{path}: {error}") from error
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(f"{path}: cannot read the snapshot: {error}; restore it from a copy") from error
+        raise StorageError(f"{name}: {error}") from error
     if about["scope"] != scope:
-        raise InvalidInputError(f"{path}: expected the scope it was made with, {about['scope']}, got {scope}")
-    if snapshot_path(path.parent, about["number"]) != path:
-        raise StorageError(f"{path}: expected the snapshot after {about['number']} events; it was renamed")
-    return dict(zip(about["modules"], states, strict=True))
+        raise InvalidInputError(f"{name}: expected the scope it was made with, {about['scope']}, got {scope}")
+    return about["number"], dict(zip(about["modules"], states, strict=True))
 
 
 def _newest_snapshot(folder: pathlib.Path) -> int:
@@ -1022,7 +1142,7 @@ def _applier(module: MemoryModule) -> Callable[[Any], Any]:
 
 
 class MemoryStore:
-    """The events of one scope in one folder, and the modules that they make. Any thread may call it, one at a time.
+    """The events of one scope in one place, and the modules that they make. Any thread may call it, one at a time.
 
     Attributes:
         report: what opening found.
@@ -1030,7 +1150,7 @@ class MemoryStore:
 
     def __init__(
         self,
-        directory: str | os.PathLike[str],
+        directory: str | os.PathLike[str] | EventServer,
         modules: Mapping[str, MemoryModule],
         *,
         scope: Scope | None = None,
@@ -1038,11 +1158,12 @@ class MemoryStore:
         snapshot_bytes: int = 16 << 20,
         read_only: bool = False,
         repair: bool = False,
+        to: int | None = None,
     ):
         """Open or make the folder, and bring the new modules to its state.
 
         Args:
-            directory: the folder.
+            directory: the folder, or a `postgres.Server`.
             modules: name to module; all that the folder has events of, and any new ones.
             scope: whose memory it is.
             fsync: "always": an event that `record` has returned from survives a loss of power; "interval": all but
@@ -1054,6 +1175,7 @@ class MemoryStore:
                 written is a RuntimeWarning: the events are in the log.
             read_only: look without a lock; nothing is changed, not even a torn end.
             repair: cut everything from the first damaged event on, instead of refusing to open.
+            to: number of the last event that a read-only store applies; None for all.
 
         Raises:
             StorageError: another writer has the folder (its process is named), damage, another version, the system
@@ -1067,12 +1189,11 @@ class MemoryStore:
         if not isinstance(fsync, str) or fsync not in ("always", "interval", "never"):
             raise InvalidInputError(f'fsync: expected "always", "interval" or "never", got {shown(fsync)}')
         self._snapshot_bytes = checked_number("snapshot_bytes", snapshot_bytes, 1)
-        try:
-            self._folder = pathlib.Path(directory).absolute()  # the working directory may change
-            os.fsencode(self._folder)
-            is_folder, is_other = self._folder.is_dir(), self._folder.exists()
-        except (TypeError, ValueError, OSError) as error:
-            raise InvalidInputError(f"directory: expected a path, got {shown(directory)} ({error})") from None
+        self._to = None if to is None else checked_number("to", to)
+        if to is not None and not read_only:
+            raise InvalidInputError("to: expected a store with read_only=True, got one that writes")
+        self._place = directory if isinstance(directory, EventServer) else Folder(directory, self._read_only)
+        self._name = self._place.name
         self._lock = forking_lock()
         self._last = 0
         self._last_snapshot_bytes = 0  # size of the newest snapshot
@@ -1080,33 +1201,37 @@ class MemoryStore:
         self._fault = ""
         self._is_forgetting = False  # what is forgotten stands in files that the disk refused to replace
         self._process = os.getpid()
-        if is_other and not is_folder:
-            raise StorageError(f"{self._folder}: expected a folder for the store, got a file; give another path")
-        if read_only and not is_folder:
-            raise StorageError(f"{self._folder}: expected the folder of a store, got none")
         self._options = fsync, self._read_only, checked_flag("repair", repair)
         self._empty = {name: module.state() for name, module in self._modules.items()}
-        with _storage_errors(self._folder, "open the store"):
-            if not read_only:
-                self._folder.mkdir(parents=True, exist_ok=True)
-            for attempts_left in reversed(range(_ATTEMPTS)):
-                try:
-                    self.report = self._open()
-                    break
-                except (FileNotFoundError, StorageError):
-                    # A writer may have put a snapshot in the place of another between two looks of a reader.
-                    if not read_only or not attempts_left:
-                        raise
-                    self._restore(self._empty)
+        with _storage_errors(self._name, "open the store"):
+            self.report = self._open_patiently()
 
     def _restore(self, states: Mapping[str, bytes]) -> None:
         for name, state in states.items():
             self._module(name).restore(state)
 
+    def _open_patiently(self) -> OpenReport:
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            try:
+                return self._open()
+            except (FileNotFoundError, StorageError):
+                # A writer may have put a snapshot in the place of another between two looks of a reader.
+                if not self._read_only or not attempts_left:
+                    raise
+                self._restore(self._empty)
+        raise AssertionError
+
     def _open(self) -> OpenReport:
-        self._events = EventStore(self._folder, scope_text(self.scope), *self._options)
+        self._events = self._place.events(scope_text(self.scope), *self._options)
         try:
             number, states, events = self._events.replay()
+            if self._to is not None:
+                if not number <= self._to <= number + len(events):
+                    expected = (
+                        f"expected a number from {number}, the snapshot, to {number + len(events)}, the last event"
+                    )
+                    raise InvalidInputError(f"to: {expected}, got {self._to}")
+                events = events[: self._to - number]
             set_aside: dict[int, SetAside] = {}
             while True:
                 self._restore(states)
@@ -1143,7 +1268,7 @@ class MemoryStore:
             if number in set_aside:
                 continue
             if kind not in (_EVENT, _FORGET):
-                raise StorageError(f"{self._folder}: expected events of kind 1 or 2, got {kind} at event {number}")
+                raise StorageError(f"{self._name}: expected events of kind 1 or 2, got {kind} at event {number}")
             try:
                 if kind == _FORGET:
                     selector = Selector(**json.loads(payload))
@@ -1158,7 +1283,7 @@ class MemoryStore:
                     self._remove_in_modules(selector)
                 except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                     raise StorageError(
-                        f"{self._folder}: event {number} is to forget something, and a module failed: {error!r}"
+                        f"{self._name}: event {number} is to forget something, and a module failed: {error!r}"
                     ) from error
                 num_forgets += 1
                 continue
@@ -1183,9 +1308,7 @@ class MemoryStore:
             return self._modules[name]
         except (KeyError, TypeError):
             known = ", ".join(sorted(self._modules)) or "none"
-            raise InvalidInputError(
-                f"{self._folder}: expected a module {shown(name)} to be given, got {known}"
-            ) from None
+            raise InvalidInputError(f"{self._name}: expected a module {shown(name)} to be given, got {known}") from None
 
     def record(self, module: str, event: Mapping[str, Any]) -> Any:
         """Put an event on the disk and apply it; return what the module returns.
@@ -1213,7 +1336,7 @@ class MemoryStore:
             try:
                 self._events.append(_EVENT, payload)
             finally:
-                if self._events.acknowledged > self._last:  # also where Ctrl-C came after the write
+                if self._events.num_acknowledged > self._last:  # also where Ctrl-C came after the write
                     self._last += 1
                     self._bytes_after += len(payload)
                     result = self._applied(module, read)
@@ -1237,31 +1360,46 @@ class MemoryStore:
     def _check(self) -> None:
         if os.getpid() != self._process:
             raise StorageError(
-                f"{self._folder}: opened in process {self._process}, used in {os.getpid()}; open it again after a fork"
+                f"{self._name}: opened in process {self._process}, used in {os.getpid()}; open it again after a fork"
             )
-        if not self._fault and self._events.acknowledged > self._last:
+        if not self._fault and self._events.num_acknowledged > self._last:
             self._fault = f"event {self._last + 1} was recorded and not applied"
         if self._fault:
-            raise StorageError(f"{self._folder}: {self._fault}; open the store again")
+            raise StorageError(f"{self._name}: {self._fault}; open the store again")
 
     @property
     def last_event(self) -> int:
         """Number of the last event that was applied; events count from 1."""
         return self._last
 
-    def snapshot(self) -> pathlib.Path:
-        """Write the states of all modules to a new file, in the place of events; return its path.
+    def follow(self, timeout_s: float) -> int:
+        """Wait for the writer's changes and apply them to a read-only store.
+
+        Returns:
+            How many events were recorded since; 0 after a timeout.
+        """
+        with self._lock, _storage_errors(self._name, "follow"):
+            self._check()
+            if not self._read_only or self._to is not None:
+                raise InvalidInputError("follow: expected a store with read_only=True and without to=")
+            last, deadline = self._last, time.monotonic() + checked_real("timeout_s", timeout_s)
+            while self._last == last and self._events.has_news(deadline - time.monotonic()):
+                self._events.close()
+                self._restore(self._empty)
+                self.report = self._open_patiently()
+            return self._last - last
+
+    def snapshot(self) -> str:
+        """Replace events by the states of all modules; return where they are.
 
         Raises:
             StorageError: the disk refused, or the store is read-only or closed; nothing that was recorded is lost.
         """
-        with self._lock, _storage_errors(self._folder, "write a snapshot"):
+        with self._lock, _storage_errors(self._name, "write a snapshot"):
             self._check()
             self._bytes_after = 0
-            if self._is_forgetting:
-                (self._folder / VECTORS_NAME).unlink(missing_ok=True)
             states = {name: module.state() for name, module in self._modules.items()}
-            path = self._events.replace(states)
+            path = self._events.replace(states, self._is_forgetting)
             self._last_snapshot_bytes = sum(map(len, states.values()))
             self._is_forgetting = False
         return path
@@ -1281,7 +1419,7 @@ class MemoryStore:
                 opening the store.
         """
         selector = Selector(**what)
-        with self._lock, _storage_errors(self._folder, "forget"):
+        with self._lock, _storage_errors(self._name, "forget"):
             self._check()
             if self._is_forgetting:
                 self.snapshot()

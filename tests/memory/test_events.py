@@ -20,7 +20,7 @@ from embodied_mem.memory import (
 from embodied_mem.memory.graph import scope_text
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.memory.profile import UserProfile
-from embodied_mem.memory.store import EventStore
+from embodied_mem.memory.store import FolderEvents
 from experiments.attacks.notes_module import Notes
 
 EVENT, FORGET = 1, 2
@@ -86,7 +86,7 @@ def test_any_text_can_be_remembered_and_replayed(memory_folders, turns, place):
 
 def recorded(folder, *records) -> None:
     """Make a folder with these (kind, payload) in its log, as a version that checked nothing would."""
-    events = EventStore(folder, scope_text(Scope()), "never", False, False)
+    events = FolderEvents(folder, scope_text(Scope()), "never", False, False)
     for kind, payload in records:
         events.append(kind, json.dumps(payload).encode())
     events.close()
