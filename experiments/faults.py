@@ -5,6 +5,7 @@
     python experiments/faults.py --planted                        # does each attack find the fault planted for it?
     python experiments/faults.py --replay runs/faults/failing/flip_log-0-12
     python experiments/faults.py --hours 0 --output experiments/results/faults.json      # write what is there
+    python experiments/faults.py --store postgresql --hours 0.1   # processes and a server, see attacks/servers.py
 
 Each attack gets the same time (`WEIGHTS` has the exceptions), in turns of `--turn` seconds. A try is one kill, one
 damaged file, one mutated input, one call of a thread; it has landed when it is known to have struck: the process died
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import pathlib
 import platform
@@ -113,6 +115,21 @@ def show_planted(seed: int) -> int:
     return missed
 
 
+def server_campaign(args: argparse.Namespace) -> int:
+    """Run the campaign against a server, measure its speed beside others, and return the number of faults."""
+    from attacks import servers  # needs the extra `postgres`
+
+    command = f"python experiments/faults.py --store {args.store} --hours {args.hours:g} --seed {args.seed}"
+    result = report({}, args.seed, f"{command} --workers {args.workers} --scopes {args.scopes}")
+    result["attacks"] = {"servers": servers.campaign(args.hours * 3600, args.workers, args.scopes, args.seed)}
+    speed = functools.partial(servers.throughput, args.turn, args.workers)
+    result["throughput"] = {"disk": speed(args.scopes // 5, None), "memory": speed(args.scopes, servers.MEMORY_DISK)}
+    print(json.dumps(result, indent=1))
+    if args.output:
+        write_text(args.output, json.dumps(result, indent=1) + "\n")
+    return min(len(result["attacks"]["servers"]["faults"]), 250)
+
+
 def main() -> int:
     """Run the campaign, print its table, and return the number of faults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -124,7 +141,12 @@ def main() -> int:
     parser.add_argument("--output", type=pathlib.Path, help="write the result here as well")
     parser.add_argument("--planted", action="store_true", help="plant a fault for each attack; it must be found")
     parser.add_argument("--replay", type=pathlib.Path, help="folder of one fault, to be made again")
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--workers", type=int, default=8, help="processes that write to a server")
+    parser.add_argument("--scopes", type=int, default=1000, help="on a server")
     args = parser.parse_args()
+    if args.store == "postgresql":
+        return server_campaign(args)
     if args.replay:
         return replay(args.replay)
     if args.planted:

@@ -36,16 +36,15 @@ class Cluster:
         url: of its database, as its superuser.
     """
 
-    def __init__(self, max_connections: int = 100):
+    def __init__(self, disk: str | None = None):
         folder = programs()
         assert folder is not None, "no PostgreSQL server: apt-get install postgresql"
         self._programs = folder
-        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="cluster-"))
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="cluster-", dir=disk))
         self._user = pwd.getpwnam("postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name)
         if os.geteuid() == 0:  # the server refuses to run as root
             os.chown(self._folder, self._user.pw_uid, self._user.pw_gid)
         self._folder.chmod(0o755)
-        self._max_connections = max_connections
         self._process: subprocess.Popen | None = None
         self.url = f"postgresql://{self._user.pw_name}@/postgres?host={self._folder}"
         self._run("initdb", "--no-sync", "--auth=trust", "--locale=C", "--encoding=UTF8", self._data).check_returncode()
@@ -68,7 +67,7 @@ class Cluster:
             self._process = subprocess.Popen(
                 [
                     str(self._programs / "postgres"), "-D", self._data, "-c", "listen_addresses=", "-k",
-                    str(self._folder), "-c", f"max_connections={self._max_connections}",
+                    str(self._folder),
                 ],
                 stdout=log, stderr=log, cwd="/", start_new_session=True, **self._options(),
             )  # fmt: skip

@@ -1,0 +1,280 @@
+"""Many processes write many scopes on one PostgreSQL server while they, their connections and the server are killed.
+
+    outcome = campaign(seconds=300, workers=8, scopes=1000, seed=0)      # raises nothing; `faults` says what was wrong
+    speeds = throughput(seconds=20, workers=8, scopes=1000, disk="/dev/shm")
+
+The number of an event decides what it is: a forget, a note that the next forget removes, or a note that stays. So the
+last number tells which notes a scope must hold. It is checked at every opening, and of all scopes at the end: at least
+what was acknowledged, at most what was begun. A page that outlives the workers has both numbers of each scope.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import pathlib
+import random
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import psycopg
+
+from embodied_mem.errors import StorageError
+from embodied_mem.memory import LifelongMemory, MemoryStore, Scope
+from embodied_mem.memory.hot_scopes import HotScopes
+from embodied_mem.memory.postgres import Server
+
+from .cluster import Cluster
+from .notes_module import Notes
+
+FORGET_EVERY, SECRET = 25, 3
+"""Every 25th event forgets the notes that leave 3 when divided by 5."""
+SHARED_SCOPES = 20
+"""Scopes that all workers want, one at a time; each other scope is of one worker."""
+HOT_SHARE = 0.5
+"""Of a worker's scopes, how many stay open."""
+FAULTS = {"worker": 0.85, "connection": 0.1, "server": 0.05}
+MEAN_WAIT_S = 0.5
+PATIENCE_S = 30
+MEMORY_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+_CONNECTIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE %s"
+
+
+class Page:
+    """Numbers that outlive their writers: events begun and acknowledged by scope, operations by worker."""
+
+    def __init__(self, scopes: int, workers: int):
+        shape = np.uint64(2 * scopes + 2 * workers)
+        memory = mmap.mmap(-1, int(shape) * 8)
+        numbers = np.frombuffer((ctypes.c_uint64 * int(shape)).from_buffer(memory), np.uint64)
+        self.begun, self.acknowledged = numbers[:scopes], numbers[scopes : 2 * scopes]
+        self.is_writing, self.operations = np.split(numbers[2 * scopes :], 2)
+
+
+def expected_notes(last: int) -> list[int]:
+    """Return the numbers of the notes that a scope holds after an event."""
+    forgets = last // FORGET_EVERY * FORGET_EVERY
+    return [k for k in range(1, last + 1) if k % FORGET_EVERY and not (k % 5 == SECRET and k < forgets)]
+
+
+def _scope(number: int) -> Scope:
+    return Scope(user=f"user {number}", environment="campaign")
+
+
+def _check(memory: LifelongMemory, number: int, page: Page) -> None:
+    last = memory.store.last_event
+    begun, acknowledged = int(page.begun[number]), int(page.acknowledged[number])
+    assert acknowledged <= last <= begun, (
+        f"scope {number}: {acknowledged} acknowledged, {begun} begun, {last} are there"
+    )
+    numbers = [int(note.text.split()[1]) for note in memory.get_all("notes")]
+    assert numbers == expected_notes(last), f"scope {number}: after event {last} there are other notes: {numbers}"
+
+
+def _write(memory: LifelongMemory, number: int, page: Page) -> None:
+    """Record the next event of a scope."""
+    event = memory.store.last_event + 1
+    page.begun[number] = max(int(page.begun[number]), event)
+    if event % FORGET_EVERY == 0:
+        memory.forget(object="walrus")
+    else:
+        memory.tell(f"Note {event} {'about the walrus' if event % 5 == SECRET else 'about tea'}.")
+    assert memory.store.last_event == event
+    page.acknowledged[number] = event
+
+
+def _live(url: str, slot: int, workers: int, page: Page, seed: int) -> None:
+    """Live a worker's life, which a kill ends."""
+    rng = random.Random(f"{seed} {slot} {os.getpid()}")
+    scopes = len(page.begun)
+    own = list(range(SHARED_SCOPES + slot, scopes, workers))
+    server, checked_stores = Server(url), dict[int, int]()
+    hot = HotScopes(server, max(int(len(own) * HOT_SHARE), 1))
+    unlucky_since = time.monotonic()
+    while True:
+        is_shared = rng.random() < 0.03
+        number = rng.randrange(SHARED_SCOPES) if is_shared else rng.choice(own)
+        try:
+            with contextlib.ExitStack() as stack:
+                if is_shared:
+                    memory = stack.enter_context(LifelongMemory.open(server, _scope(number)))
+                    _check(memory, number, page)
+                else:
+                    memory = stack.enter_context(hot.use(_scope(number)))
+                    if checked_stores.get(number) != id(memory.store):
+                        _check(memory, number, page)
+                        checked_stores[number] = id(memory.store)
+                for _ in range(rng.randrange(1, 5)):
+                    page.is_writing[slot] = 1
+                    _write(memory, number, page)
+                    page.is_writing[slot] = 0
+                    page.operations[slot] += 1
+            unlucky_since = time.monotonic()
+        except StorageError as error:
+            if "after this one" in str(error):
+                raise AssertionError(f"fenced wrongly: {error}") from error
+            if time.monotonic() - unlucky_since > PATIENCE_S:
+                raise AssertionError(f"no success for {PATIENCE_S} s: {error}") from error
+            checked_stores.pop(number, None)
+
+
+def _child(work: Callable[[], object], told: pathlib.Path) -> int:
+    """Fork a process, which writes what was wrong to a file."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            told.write_text(f"{type(error).__name__}: {error}")
+        os._exit(1)
+    return child
+
+
+def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, Any]:
+    """Run the workers, kill at random, check all scopes at the end, and return the counts."""
+    rng, page = random.Random(seed), Page(scopes, workers)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="campaign-"))
+    counts = {f"{what}_kills": 0 for what in FAULTS} | {"kills_in_a_write": 0}
+    faults: list[str] = []
+    with Cluster(disk=MEMORY_DISK) as cluster:
+        LifelongMemory.open(cluster.url, _scope(-1)).close()  # makes the schema
+        starts = [
+            lambda slot=slot: _child(lambda: _live(cluster.url, slot, workers, page, seed), folder / f"{slot}")
+            for slot in range(workers)
+        ]
+        children = [start() for start in starts]
+        began = time.monotonic()
+        while time.monotonic() < began + seconds:
+            time.sleep(min(rng.expovariate(1 / MEAN_WAIT_S), 5 * MEAN_WAIT_S))
+            (what,) = rng.choices(list(FAULTS), list(FAULTS.values()))
+            slot = rng.randrange(workers)
+            counts[f"{what}_kills"] += 1
+            if what == "worker":
+                os.kill(children[slot], signal.SIGKILL)
+                _, status = os.waitpid(children[slot], 0)
+                counts["kills_in_a_write"] += int(page.is_writing[slot])
+                page.is_writing[slot] = 0
+                if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+                    faults.append((folder / f"{slot}").read_text())
+                children[slot] = starts[slot]()
+            elif what == "connection":
+                with psycopg.connect(cluster.url, autocommit=True) as connection:
+                    connection.execute(_CONNECTIONS, [f"embodied_mem {children[slot]} on %"])
+            else:
+                counts["kills_in_a_write"] += int(page.is_writing.sum())
+                cluster.kill()
+                cluster.start()
+        took = time.monotonic() - began
+        for slot, child in enumerate(children):
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+                faults.append((folder / f"{slot}").read_text())
+        for number in np.flatnonzero(page.begun).tolist():
+            try:
+                with LifelongMemory.open(cluster.url, _scope(number)) as memory:  # which finishes a killed forget
+                    _check(memory, number, page)
+            except (AssertionError, StorageError) as error:
+                faults.append(f"at the end: {error}")
+        keys, rows = _sizes(cluster)
+    shutil.rmtree(folder)
+    counts |= {"events_acknowledged": int(page.acknowledged.sum()), "scopes_written": int((page.begun > 0).sum())}
+    rate = round(int(page.operations.sum()) / took, 1)
+    return counts | {"seconds": round(took, 1), "events_per_s": rate, "keys": keys, "rows": rows, "faults": faults}
+
+
+def _sizes(cluster: Cluster) -> tuple[int, int]:
+    with psycopg.connect(cluster.url) as connection:
+        tables = ("embodied_mem_keys.keys", "embodied_mem.events")
+        keys, rows = (connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+    return keys, rows
+
+
+# Speed.
+
+
+def _embedded(url: str, folder: pathlib.Path, scopes: list[int]) -> Iterator[Callable[[str], None]]:
+    """Yield what records a text: one SQLite file for each scope."""
+    for number in scopes:
+        yield _record(MemoryStore(folder / f"{number}", {"notes": Notes()}, scope=_scope(number)))
+
+
+def _postgresql(url: str, folder: pathlib.Path, scopes: list[int]) -> Iterator[Callable[[str], None]]:
+    """Yield what records a text: scopes on the server."""
+    server = Server(url)
+    for number in scopes:
+        yield _record(MemoryStore(server, {"notes": Notes()}, scope=_scope(number)))
+
+
+def _record(store: MemoryStore) -> Callable[[str], None]:
+    return lambda text: store.record("notes", {"user": "ann", "text": text})
+
+
+def _langgraph(url: str, folder: pathlib.Path, scopes: list[int]) -> Iterator[Callable[[str], None]]:
+    """Yield what puts a text into LangGraph's PostgresStore, a namespace for each scope."""
+    from langgraph.store.postgres import PostgresStore
+
+    store = PostgresStore(psycopg.connect(url, autocommit=True, row_factory=psycopg.rows.dict_row))
+    for number in scopes:
+        yield lambda text, number=number: store.put((f"user {number}",), os.urandom(8).hex(), {"text": text})
+
+
+def throughput(seconds: float, workers: int, scopes: int, disk: str | None, rounds: int = 2) -> dict[str, Any]:
+    """Return events per second and latencies of durable writes, each store in turn, on one disk."""
+    stores = {"embedded": _embedded, "postgresql": _postgresql, "langgraph": _langgraph}
+    times: dict[str, list[np.ndarray]] = {name: [] for name in stores}
+    rates: dict[str, list[float]] = {name: [] for name in stores}
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="throughput-", dir=disk))
+    with Cluster(disk=disk) as cluster:
+        LifelongMemory.open(cluster.url, _scope(-1)).close()
+        try:
+            from langgraph.store.postgres import PostgresStore
+        except ImportError:
+            del stores["langgraph"]
+        else:
+            with PostgresStore.from_conn_string(cluster.url) as store:
+                store.setup()
+        for turn in range(rounds):
+            for name, store_of in stores.items():
+                page = Page(1, workers)
+
+                def work(slot: int, store_of: Any = store_of, page: Page = page, turn: int = turn) -> None:
+                    own = range(slot, scopes, workers)
+                    records = list(store_of(cluster.url, folder / f"{turn}", list(own)))
+                    rng, took = random.Random(slot), []
+                    page.operations[slot] = 1
+                    while not page.begun[0]:
+                        time.sleep(0.001)
+                    end = time.perf_counter() + seconds
+                    while (begun := time.perf_counter()) < end:
+                        rng.choice(records)("I like tea. " * 16)
+                        took.append(time.perf_counter() - begun)
+                    np.save(folder / f"{slot}.npy", took)
+
+                told = folder / "told"
+                children = [_child(lambda slot=slot, work=work: work(slot), told) for slot in range(workers)]
+                while page.operations.sum() < workers and not told.exists():
+                    time.sleep(0.01)
+                page.begun[0] = 1
+                for child in children:
+                    _, status = os.waitpid(child, 0)
+                    assert not status, told.read_text()
+                took = [np.load(folder / f"{slot}.npy") for slot in range(workers)]
+                times[name] += took
+                rates[name].append(sum(map(len, took)) / seconds)
+    shutil.rmtree(folder)
+    return {
+        name: {
+            "events_per_s": [round(rate, 1) for rate in rates[name]],
+            **{f"p{q}_ms": round(1e3 * float(np.percentile(np.concatenate(times[name]), q)), 2) for q in (50, 99)},
+        }
+        for name in stores
+    }
