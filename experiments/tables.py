@@ -858,6 +858,27 @@ def faults(data: Data) -> str:
     return f"{table_of_faults(kinds)}\n\n{hours:.1f} hours; seed {data['seed']}; {source(data)}"
 
 
+def server_faults(data: Data) -> str:
+    """Show the campaign against a server, and durable writes per second beside other stores."""
+    row = data["attacks"]["servers"]
+    heads = ["processes killed", "connections cut", "servers killed", "in a write", "events acknowledged", "faults"]
+    names = ["worker_kills", "connection_kills", "server_kills", "kills_in_a_write", "events_acknowledged"]
+    counts = markdown(heads, [[*(f"{row[name]:,}" for name in names), str(len(row["faults"]))]])
+    speeds = [
+        [
+            f"{SERVER_STORES[name]}, {disk}", " ".join(f"{rate:,.0f}" for rate in one["events_per_s"]),
+            *(f"{one[percentile]:.2f}" for percentile in ("p50_ms", "p99_ms")),
+        ]
+        for disk, stores in data["throughput"].items()
+        for name, one in stores.items()
+    ]  # fmt: skip
+    speed = markdown(["store", "events/s, each round", "p50, ms", "p99, ms"], speeds)
+    return f"{counts}\n\n{speed}\n\n{row['seconds']:.0f} s; {row['scopes_written']} scopes; {source(data)}"
+
+
+SERVER_STORES = {"embedded": "SQLite", "postgresql": "PostgreSQL", "langgraph": "LangGraph's PostgresStore"}
+
+
 #
 # ---- Pages -----------------------------------------------------------------------------------------------------------
 #
@@ -903,6 +924,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     **dict.fromkeys(("alfworld_qwen15", "alfworld_qwen05", "alfworld_smollm2"), served),
     **dict.fromkeys(("alfworld_qwen15_commands", "alfworld_qwen05_commands"), served),
     "faults": faults,
+    "faults_postgresql": server_faults,
     "speed": speed,
     "worlds": worlds,
     "graph_speed": graph_speed,

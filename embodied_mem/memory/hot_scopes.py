@@ -11,12 +11,12 @@ writer of the scope, a memory is closed; its next use opens it anew.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InvalidInputError, StorageError
+from ..forks import forking_lock
 from .arguments import checked_number, shown
 from .graph import Scope, checked_scope
 from .lifelong import LifelongMemory
@@ -27,7 +27,7 @@ class _Place:
     """A scope and its memory, which one thread at a time opens and closes."""
 
     def __init__(self) -> None:
-        self.opening = threading.Lock()
+        self.opening = forking_lock()
         self.memory: LifelongMemory | None = None
         self.num_users = 0
 
@@ -53,7 +53,7 @@ class HotScopes:
         self._server, self._options = server, options
         self._max_scopes = checked_number("max_scopes", max_scopes, 1)
         self._places: OrderedDict[Scope, _Place] = OrderedDict()  # the last used one last
-        self._lock = threading.Lock()
+        self._lock = forking_lock()
 
     @contextlib.contextmanager
     def use(self, scope: Scope) -> Iterator[LifelongMemory]:

@@ -127,11 +127,14 @@ class _Session:
         self.process = os.getpid()
         self.held_scopes: set[uuid.UUID] = set()
         self.num_stores = 0
-        self.connection = _connect(url, "embodied_mem", _TABLES, _VERSION)
-        self.keys = _connect(keys_url or url, "embodied_mem_keys", _KEYS, _KEYS_VERSION)
-        if not keys_url:
-            self.keys.close()
-            self.keys = self.connection
+        self.connection = _connect(url)
+        self.keys = _connect(keys_url) if keys_url else self.connection
+        try:
+            _set_up(self.connection, "embodied_mem", _TABLES, _VERSION)
+            _set_up(self.keys, "embodied_mem_keys", _KEYS, _KEYS_VERSION)
+        except BaseException:
+            self.close()
+            raise
         self._settings: tuple[str, str] | None = None
 
     @property
@@ -152,40 +155,35 @@ class _Session:
 
     def close(self) -> None:
         if self.process == os.getpid():
-            for connection in {self.connection, self.keys}:
-                connection.close()
+            self.connection.close()
+            self.keys.close()
 
 
-def _connect(url: str, schema: str, tables: str, version: str) -> Any:
-    """Connect, and make a schema that is not there."""
-    connection = psycopg.connect(
+def _connect(url: str) -> Any:
+    return psycopg.connect(
         url, autocommit=True, connect_timeout=10, options=_ALIVE,
         application_name=f"embodied_mem {os.getpid()} on {socket.gethostname()}",
     )  # fmt: skip
-    try:
-        with connection.transaction():
-            cursor = connection.execute("SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", [schema])
-            (row,) = cursor.fetchall()
-            if row[0] is None:
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", [_SETUP_LOCK])
-                if connection.execute("SELECT to_regnamespace(%s)", [schema]).fetchall() == [(None,)]:
-                    _set_up(connection, schema, tables, version)
-            elif row[0] != version:
-                raise StorageError(
-                    f"schema {schema}: expected {version!r}, got {row[0]!r}; use the release that made it"
-                )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _set_up(connection: Any, schema: str, tables: str, version: str) -> None:
-    connection.execute(f"CREATE SCHEMA {schema}; {tables} COMMENT ON SCHEMA {schema} IS '{version}'")
-    connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO PUBLIC")
-    for table in re.findall(r"CREATE TABLE ([a-z_.]+) \(", tables):
-        connection.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
-        connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO PUBLIC")
+    """Make the tables of a new schema; check its version."""
+    select = f"SELECT obj_description(to_regnamespace('{schema}'), 'pg_namespace')"
+    (made_by,) = connection.execute(select).fetchone()
+    if made_by is None:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [_SETUP_LOCK])
+            (made_by,) = connection.execute(select).fetchone()  # by another process meanwhile
+            if made_by is None:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}; {tables}")
+                connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO PUBLIC")
+                for table in re.findall(r"CREATE TABLE ([a-z_.]+) \(", tables):
+                    connection.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+                    connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO PUBLIC")
+                connection.execute(f"COMMENT ON SCHEMA {schema} IS '{version}'")
+                return
+    if made_by != version:
+        raise StorageError(f"schema {schema}: expected {version!r}, got {made_by!r}; use the release that made it")
 
 
 class Server(EventServer):

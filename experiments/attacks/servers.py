@@ -178,12 +178,13 @@ def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, 
             _, status = os.waitpid(child, 0)
             if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
                 faults.append((folder / f"{slot}").read_text())
-        for number in np.flatnonzero(page.begun).tolist():
-            try:
-                with LifelongMemory.open(cluster.url, _scope(number)) as memory:  # which finishes a killed forget
-                    _check(memory, number, page)
-            except (AssertionError, StorageError) as error:
-                faults.append(f"at the end: {error}")
+        with HotScopes(Server(cluster.url), max_scopes=workers) as hot:
+            for number in np.flatnonzero(page.begun).tolist():
+                try:
+                    with hot.use(_scope(number)) as memory:  # which finishes a killed forget
+                        _check(memory, number, page)
+                except (AssertionError, StorageError) as error:
+                    faults.append(f"at the end: {error}")
         keys, rows = _sizes(cluster)
     shutil.rmtree(folder)
     counts |= {"events_acknowledged": int(page.acknowledged.sum()), "scopes_written": int((page.begun > 0).sum())}
