@@ -305,3 +305,25 @@ def test_a_killed_server_loses_nothing_and_hot_scopes_open_again(cluster, server
             with hot.use(scope) as memory:
                 texts = [note.text for note in memory.get_all("notes")]
                 assert texts == ["I like tea.", "I like jam.", "I like soy."]
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+def test_the_campaign_finds_a_store_that_acknowledges_too_early_and_no_other(cluster, monkeypatch, is_planted):
+    from embodied_mem.memory.postgres import ServerEvents
+    from experiments.attacks import servers
+
+    append = ServerEvents._append
+
+    def forgetful(events, event):
+        if event.number % 7:
+            append(events, event)
+        else:  # as if the commit were not waited for
+            events.num_acknowledged = event.number
+
+    if is_planted:
+        monkeypatch.setattr(ServerEvents, "_append", forgetful)
+    monkeypatch.setattr(servers, "FAULTS", {"worker": 0.8, "connection": 0.1, "server": 0.1})
+    found = servers.campaign(seconds=4, workers=2, scopes=servers.SHARED_SCOPES + 4, seed=1)
+    assert found["worker_kills"] > 0
+    assert found["events_acknowledged"] > 10
+    assert bool(found["faults"]) == is_planted, found
