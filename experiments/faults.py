@@ -116,7 +116,7 @@ def show_planted(seed: int) -> int:
 
 
 def server_campaign(args: argparse.Namespace) -> int:
-    """Run the campaign against a server, measure its speed beside others, and return the number of faults."""
+    """Attack a server and measure it; return the number of faults."""
     from attacks import servers  # needs the extra `postgres`
 
     command = f"python experiments/faults.py --store {args.store} --hours {args.hours:g} --seed {args.seed}"

@@ -859,7 +859,7 @@ def faults(data: Data) -> str:
 
 
 def server_faults(data: Data) -> str:
-    """Show the campaign against a server, and durable writes per second beside other stores."""
+    """Show the campaign against a server and its durable writes per second."""
     row = data["attacks"]["servers"]
     heads = ["processes killed", "connections cut", "servers killed", "in a write", "events acknowledged", "faults"]
     names = ["worker_kills", "connection_kills", "server_kills", "kills_in_a_write", "events_acknowledged"]

@@ -40,6 +40,7 @@ THERE = {  # the beginning of a command -> the test that runs it small, or what 
     **{
         f"embodied-mem memory {do} ": "tests/memory/test_memory_cli.py" for do in ("show", "search", "forget", "export")
     },
+    **{f"embodied-mem memory {do} ": "tests/memory/test_engines.py" for do in ("import", "replay")},
     "embodied-mem perceive PICTURE": "tests/agents/robot/test_perceive_command.py",
     "python experiments/analyses/camera_robot.py": "tests/experiments/test_camera_robot.py",
     "python experiments/analyses/prompt_page.py": "tests/experiments/test_prompt_page.py",

@@ -54,12 +54,12 @@ class Page:
         shape = np.uint64(2 * scopes + 2 * workers)
         memory = mmap.mmap(-1, int(shape) * 8)
         numbers = np.frombuffer((ctypes.c_uint64 * int(shape)).from_buffer(memory), np.uint64)
-        self.begun, self.acknowledged = numbers[:scopes], numbers[scopes : 2 * scopes]
+        self.num_begun, self.num_acknowledged = numbers[:scopes], numbers[scopes : 2 * scopes]
         self.is_writing, self.operations = np.split(numbers[2 * scopes :], 2)
 
 
 def expected_notes(last: int) -> list[int]:
-    """Return the numbers of the notes that a scope holds after an event."""
+    """Return the numbers of a scope's notes after an event."""
     forgets = last // FORGET_EVERY * FORGET_EVERY
     return [k for k in range(1, last + 1) if k % FORGET_EVERY and not (k % 5 == SECRET and k < forgets)]
 
@@ -70,10 +70,8 @@ def _scope(number: int) -> Scope:
 
 def _check(memory: LifelongMemory, number: int, page: Page) -> None:
     last = memory.store.last_event
-    begun, acknowledged = int(page.begun[number]), int(page.acknowledged[number])
-    assert acknowledged <= last <= begun, (
-        f"scope {number}: {acknowledged} acknowledged, {begun} begun, {last} are there"
-    )
+    least, most = int(page.num_acknowledged[number]), int(page.num_begun[number])
+    assert least <= last <= most, f"scope {number}: {least} acknowledged, {most} begun, {last} are there"
     numbers = [int(note.text.split()[1]) for note in memory.get_all("notes")]
     assert numbers == expected_notes(last), f"scope {number}: after event {last} there are other notes: {numbers}"
 
@@ -81,19 +79,19 @@ def _check(memory: LifelongMemory, number: int, page: Page) -> None:
 def _write(memory: LifelongMemory, number: int, page: Page) -> None:
     """Record the next event of a scope."""
     event = memory.store.last_event + 1
-    page.begun[number] = max(int(page.begun[number]), event)
+    page.num_begun[number] = max(int(page.num_begun[number]), event)
     if event % FORGET_EVERY == 0:
         memory.forget(object="walrus")
     else:
         memory.tell(f"Note {event} {'about the walrus' if event % 5 == SECRET else 'about tea'}.")
     assert memory.store.last_event == event
-    page.acknowledged[number] = event
+    page.num_acknowledged[number] = event
 
 
 def _live(url: str, slot: int, workers: int, page: Page, seed: int) -> None:
-    """Live a worker's life, which a kill ends."""
+    """Live a worker's life until it is killed."""
     rng = random.Random(f"{seed} {slot} {os.getpid()}")
-    scopes = len(page.begun)
+    scopes = len(page.num_begun)
     own = list(range(SHARED_SCOPES + slot, scopes, workers))
     server, checked_stores = Server(url), dict[int, int]()
     hot = HotScopes(server, max(int(len(own) * HOT_SHARE), 1))
@@ -125,21 +123,21 @@ def _live(url: str, slot: int, workers: int, page: Page, seed: int) -> None:
             checked_stores.pop(number, None)
 
 
-def _child(work: Callable[[], object], told: pathlib.Path) -> int:
-    """Fork a process, which writes what was wrong to a file."""
+def _child(work: Callable[[], object], error_file: pathlib.Path) -> int:
+    """Fork a process that writes its error to a file."""
     child = os.fork()
     if child == 0:
         try:
             work()
             os._exit(0)
         except BaseException as error:
-            told.write_text(f"{type(error).__name__}: {error}")
+            error_file.write_text(f"{type(error).__name__}: {error}")
         os._exit(1)
     return child
 
 
 def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, Any]:
-    """Run the workers, kill at random, check all scopes at the end, and return the counts."""
+    """Run workers, kill at random, check all scopes; return the counts."""
     rng, page = random.Random(seed), Page(scopes, workers)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="campaign-"))
     counts = {f"{what}_kills": 0 for what in FAULTS} | {"kills_in_a_write": 0}
@@ -179,7 +177,7 @@ def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, 
             if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
                 faults.append((folder / f"{slot}").read_text())
         with HotScopes(Server(cluster.url), max_scopes=workers) as hot:
-            for number in np.flatnonzero(page.begun).tolist():
+            for number in np.flatnonzero(page.num_begun).tolist():
                 try:
                     with hot.use(_scope(number)) as memory:  # which finishes a killed forget
                         _check(memory, number, page)
@@ -187,7 +185,10 @@ def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, 
                     faults.append(f"at the end: {error}")
         keys, rows = _sizes(cluster)
     shutil.rmtree(folder)
-    counts |= {"events_acknowledged": int(page.acknowledged.sum()), "scopes_written": int((page.begun > 0).sum())}
+    counts |= {
+        "events_acknowledged": int(page.num_acknowledged.sum()),
+        "scopes_written": int((page.num_begun > 0).sum()),
+    }
     rate = round(int(page.operations.sum()) / took, 1)
     return counts | {"seconds": round(took, 1), "events_per_s": rate, "keys": keys, "rows": rows, "faults": faults}
 
@@ -220,7 +221,7 @@ def _record(store: MemoryStore) -> Callable[[str], None]:
 
 
 def _langgraph(url: str, folder: pathlib.Path, scopes: list[int]) -> Iterator[Callable[[str], None]]:
-    """Yield what puts a text into LangGraph's PostgresStore, a namespace for each scope."""
+    """Yield writers of LangGraph's PostgresStore, a namespace for each scope."""
     from langgraph.store.postgres import PostgresStore
 
     store = PostgresStore(psycopg.connect(url, autocommit=True, row_factory=psycopg.rows.dict_row))
@@ -229,7 +230,7 @@ def _langgraph(url: str, folder: pathlib.Path, scopes: list[int]) -> Iterator[Ca
 
 
 def throughput(seconds: float, workers: int, scopes: int, disk: str | None, rounds: int = 2) -> dict[str, Any]:
-    """Return events per second and latencies of durable writes, each store in turn, on one disk."""
+    """Return rates and latencies of durable writes, each store in turn."""
     stores = {"embedded": _embedded, "postgresql": _postgresql, "langgraph": _langgraph}
     times: dict[str, list[np.ndarray]] = {name: [] for name in stores}
     rates: dict[str, list[float]] = {name: [] for name in stores}
@@ -252,22 +253,22 @@ def throughput(seconds: float, workers: int, scopes: int, disk: str | None, roun
                     records = list(store_of(cluster.url, folder / f"{turn}", list(own)))
                     rng, took = random.Random(slot), []
                     page.operations[slot] = 1
-                    while not page.begun[0]:
+                    while not page.num_begun[0]:
                         time.sleep(0.001)
                     end = time.perf_counter() + seconds
-                    while (begun := time.perf_counter()) < end:
+                    while (start := time.perf_counter()) < end:
                         rng.choice(records)("I like tea. " * 16)
-                        took.append(time.perf_counter() - begun)
+                        took.append(time.perf_counter() - start)
                     np.save(folder / f"{slot}.npy", took)
 
-                told = folder / "told"
-                children = [_child(lambda slot=slot, work=work: work(slot), told) for slot in range(workers)]
-                while page.operations.sum() < workers and not told.exists():
+                error_file = folder / "told"
+                children = [_child(lambda slot=slot, work=work: work(slot), error_file) for slot in range(workers)]
+                while page.operations.sum() < workers and not error_file.exists():
                     time.sleep(0.01)
-                page.begun[0] = 1
+                page.num_begun[0] = 1
                 for child in children:
                     _, status = os.waitpid(child, 0)
-                    assert not status, told.read_text()
+                    assert not status, error_file.read_text()
                 took = [np.load(folder / f"{slot}.npy") for slot in range(workers)]
                 times[name] += took
                 rates[name].append(sum(map(len, took)) / seconds)
