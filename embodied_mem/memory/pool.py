@@ -55,9 +55,10 @@ class Reading:
         kinds: of records, of `KINDS`.
         numbered: trajectories have numbers, so that guidance can name its source.
         newest_first: trajectories stand in order of age.
-        with_ages: lines of trajectories say how many tasks ago they were, as those of other records do, and those of
-            told things when they were last verified: told again, or seen where they were told to be.
+        with_ages: lines of trajectories say how many tasks ago they were, as those of other records do.
         focused: only records whose text has all words of what is to be done.
+        with_verified: lines of told things say when they were last verified: told again, or seen where they were told
+            to be.
     """
 
     k: int = 8
@@ -68,6 +69,7 @@ class Reading:
     newest_first: bool = False
     with_ages: bool = False
     focused: bool = False
+    with_verified: bool = False
 
     def __post_init__(self) -> None:
         checked_number("k", self.k, least=0)
@@ -77,7 +79,7 @@ class Reading:
             raise InvalidInputError(f"form: expected one of {', '.join(FORMS)}, got {shown(self.form)}")
         if unknown := set(checked_texts("kinds", self.kinds)) - set(KINDS):
             raise InvalidInputError(f"kinds: expected some of {', '.join(KINDS)}, got {shown(min(unknown))}")
-        for name in ("numbered", "newest_first", "with_ages", "focused"):
+        for name in ("numbered", "newest_first", "with_ages", "focused", "with_verified"):
             checked_flag(name, getattr(self, name))
 
 
@@ -221,7 +223,7 @@ def _others(
     records = []
     earlier = {number for number, one in enumerate(memory.task_ids) if task_key(one) in exclude} if exclude else set()
     items = memory.retrieve(query, k=None if query == memory.goal else 2 * reading.k).items
-    places = [item for item in items if item.module == "spatial"] if reading.with_ages else []
+    places = [item for item in items if item.module == "spatial"] if reading.with_verified else []
     for item in items:
         kind = _KIND_OF.get(item.module, "")
         if kind not in reading.kinds:
@@ -232,7 +234,7 @@ def _others(
             continue
         age = None if episode is None else memory.episode - episode + (not memory.running)
         since = "" if age is None else since_text(age)
-        if age is not None and reading.with_ages and kind == "told":
+        if age is not None and reading.with_verified and kind == "told":
             since = _told_since(item, places, age)
         who = f" {item.speaker}" if item.speaker else ""
         line = " ".join(item.text.split())

@@ -179,8 +179,8 @@ class MemoryConfig(ConfigPart, part="memory"):
         kinds: records of a lifelong memory that are read, see `memory.pool.KINDS`.
         form: of its trajectories, see `memory.pool.FORMS`.
         budget_tokens: of its records' texts; 0 for no limit.
-        with_ages: lines of its trajectories say how many tasks ago they were, those of told things when they were
-            last verified.
+        with_ages: lines of its trajectories say how many tasks ago they were.
+        with_verified: those of told things say when they were last verified.
         focused: only its records that name what is to be done.
     """
 
@@ -198,13 +198,14 @@ class MemoryConfig(ConfigPart, part="memory"):
     form: str = bounded("brief", "brief or rationale or trajectory")
     budget_tokens: int = bounded(0, ">= 0 (0: no limit)")
     with_ages: bool = False
+    with_verified: bool = False
     focused: bool = False
 
     @property
     def reading(self) -> Reading:
         """The `Reading` of a lifelong memory."""
         own = self.top_k, self.budget_tokens or None, self.form, self.kinds
-        return Reading(*own, self.numbered, self.newest_first, self.with_ages, self.focused)
+        return Reading(*own, self.numbered, self.newest_first, self.with_ages, self.focused, self.with_verified)
 
     @property
     def shown(self) -> Shown:
@@ -447,8 +448,7 @@ _NEWER = (
     ("memory", "marks", False), ("memory", "compiler_marks", True), ("memory", "numbered", False),
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
     ("memory", "kinds", ("experience",)), ("memory", "form", "brief"), ("memory", "budget_tokens", 0),
-    ("memory", "with_ages", False),
-    ("memory", "focused", False),
+    ("memory", "with_ages", False), ("memory", "with_verified", False), ("memory", "focused", False),
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),

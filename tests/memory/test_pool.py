@@ -98,7 +98,7 @@ def test_lines_of_told_things_say_when_they_were_last_verified_if_asked_to():
         for number, facts in ((1, ()), (2, seen), (3, ()), (4, ())):
             memory.begin_task(f"task {number}", "tidy up.", "You are in a room.", place="hall", facts=facts)
             memory.end_task(True)
-        lines = texts(memory, about="the keys, tea, pen", kinds=("told",), with_ages=True)
+        lines = texts(memory, about="the keys, tea, pen", kinds=("told",), with_verified=True)
         plain = texts(memory, about="the keys, tea, pen", kinds=("told",))
         told = {line.partition(": ")[0] for line in lines if "bowl" in line}
         assert told == {"told Ann 5 tasks ago, last verified 3 tasks ago"}
@@ -111,5 +111,7 @@ def test_lines_of_told_things_say_when_they_were_last_verified_if_asked_to():
         memory.begin_task("task 5", "tidy up.", "You are in a room.", place="hall")
         memory.tell("I like tea.", speaker="Ann")
         memory.end_task(True)
-        [line] = [line for line in texts(memory, about="tea", kinds=("told",), with_ages=True) if "I like tea" in line]
+        [line] = [
+            line for line in texts(memory, about="tea", kinds=("told",), with_verified=True) if "I like tea" in line
+        ]
         assert line.startswith("told Ann 6 tasks ago, last verified 1 task ago: ")
