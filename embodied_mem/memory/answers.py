@@ -10,6 +10,8 @@ has, and what its memory found similar or near. How recent a step is moves its s
 
 from __future__ import annotations
 
+import math
+import operator
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -23,12 +25,15 @@ from .semantic import SemanticMemory
 from .spatial import SpatialMemory
 from .temporal import TemporalMemory
 from .views import ViewMemory
+from .words import content_words
 
 _FOUND = 8
 _FEW = 16
 """Of a profile, whose words and vectors then say what fits: words that both have may be lost in a sum of vectors."""
 _OF_QUOTED = 0.9
 """Of the score of what another agent or a document says."""
+_BIAS, _WEIGHTS = -3.47, (2.57, 2.22, 1.34, -0.58, -1.17)
+"""Of `features`; learned on generated dialogues and weeks by `experiments/dialogues/calibration.py`."""
 _LEAST = 0.05
 """Below this nothing fits: two words whose hashes meet."""
 
@@ -95,8 +100,40 @@ def best_of(items: Iterable[Record], k: int) -> list[Record]:
         ids = {item.id, item.text.rstrip(".! "), *(f"notes:{note}" for note in item.data.get("notes", ())[:1])}
         if said.isdisjoint(ids):
             found.append(item)
+            if len(found) >= k:
+                break
         said |= ids
     return found[:k]
+
+
+def features(items: Iterable[Record], query: str, notes: NoteMemory) -> dict[str, tuple[float, ...]]:
+    """Give the features of the best items by their id.
+
+    They say whether an item answers, and depend little on what a memory is about: is it the first, its score less the
+    mean of the best eight, the share of the question's words that it has, each with its weight, the share that none of
+    the eight has, and whether the question names a speaker whom it does not name.
+    """
+    words, best, names = Asked(query, notes.word_weight), best_of(items, _FOUND), notes.names_in(query)
+    if not words.weights:
+        return {}
+    stems = [notes.stems_of(int(i.number)) if i.module == "notes" else set(content_words(i.text)) for i in best]
+    unknown = 1 - words.share_of(set().union(*stems))
+    mean = sum(item.score for item in best) / _FOUND
+    return {
+        item.id: (
+            float(not at), item.score - mean, words.share_of(its), unknown, float(bool(names) and names.isdisjoint(its))
+        )
+        for at, (item, its) in enumerate(zip(best, stems))
+    }  # fmt: skip
+
+
+def with_probabilities(items: list[Record], query: str, notes: NoteMemory) -> list[Record]:
+    """Say how likely the best items answer: logistic regression."""
+    chances = {
+        id: 1 / (1 + math.exp(-_BIAS - sum(map(operator.mul, _WEIGHTS, its))))
+        for id, its in features(items, query, notes).items()
+    }
+    return [item._replace(probability=chances[item.id]) if item.id in chances else item for item in items]
 
 
 def _same(word: str) -> float:

@@ -209,7 +209,7 @@ class EntryMemory(RecordMemory):
     def record(self, number: int) -> Record:
         entry = self.entries[number]
         sources = tuple(Source(row.episode, row.step) for row in entry.support)
-        return new_record((*self._head(entry), sources, "sensor", 0.0, ""))
+        return new_record((*self._head(entry), sources, "sensor", 0.0, "", None))
 
     def number_like(self, text: str) -> int | None:
         number = whole_number(text)
@@ -231,7 +231,7 @@ class EntryMemory(RecordMemory):
         """Make the record of an entry that fits a question: of the sources the newest ones, the last with its step."""
         last, others = entry.support[-1], zip(self.sources_of(entry)[:-1], _NO_STEP, _NO_STEP)
         sources = (*map(_new_source, others), Source(last.episode, last.step))
-        return new_record((*self._head(entry), sources, "sensor", score, why))
+        return new_record((*self._head(entry), sources, "sensor", score, why, None))
 
     def get(self, key: str) -> Entry | None:
         """Return the entry of a key."""

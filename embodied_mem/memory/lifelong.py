@@ -42,7 +42,7 @@ from typing import Any, Literal, Self
 from ..errors import InvalidInputError
 from ..language.chat import ChatModel
 from ..types import Episode, Step
-from .answers import Question, answers, best_of, lowered
+from .answers import Question, answers, best_of, lowered, with_probabilities
 from .arguments import (
     WHEN,
     checked_call,
@@ -805,6 +805,8 @@ class LifelongMemory:
                 items = self._newer_first(items, asked)
                 if self.spatial is not None and asked.as_of is None and not asked.where:
                     items = self._with_last_sightings(items, query)
+                if self.notes is not None:
+                    items = with_probabilities(items, asked.query, self.notes)
             if k is not None:
                 items = best_of(items, k)
             if not asked.of_task:

@@ -554,6 +554,14 @@ class NoteMemory(RecordMemory):
         """Return how much a stem tells among the notes."""
         return self._words.weight(word)
 
+    def stems_of(self, number: int) -> Set[str]:
+        """Return the stems of a note with speaker and date."""
+        return self._words.words_of(number)
+
+    def names_in(self, query: str) -> set[str]:
+        """Return the stems of the speakers' names in a question."""
+        return _stems_of(self._asked_about(set(words_of(query))))
+
     def retrieve(
         self, query: str, k: int = 8, *, as_of: int | None = None, where: Mapping[str, Any] | None = None
     ) -> list[Record]:
@@ -722,7 +730,7 @@ class NoteMemory(RecordMemory):
         own[candidates[sorts[candidates] & _IS_IDLE != 0]] *= _IDLE
         if about:
             others = candidates[(sorts[candidates] & _IS_TOLD != 0) & ~is_about[speakers[candidates]]]
-            for name in {stem(word) for one in about for word in words_of(one)}:
+            for name in _stems_of(about):
                 others = others[~self._words.have(others.tolist(), name)]
             own[others] *= _OTHER_THAN_ASKER if "" in about else _OTHER
         if asks_when(query):
@@ -909,6 +917,10 @@ def _key_of(note: Record) -> tuple[Any, ...]:
 
 def _label_texts(note: Record) -> list[str]:
     return [f"{name} {value}" for name, value in note.labels.items()]
+
+
+def _stems_of(names: Iterable[str]) -> set[str]:
+    return {stem(word) for name in names for word in words_of(name)}
 
 
 def _denials(claims: Iterable[Claim]) -> int:

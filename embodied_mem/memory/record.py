@@ -66,6 +66,7 @@ class Record(NamedTuple):
         trust: of the source; of a fact, of its most trusted one.
         score: how well it fits what was asked, in [0, 1]; comparable between modules only roughly.
         why: how it was found.
+        probability: how likely it answers what was asked; None where nobody asked, or it is not among the best eight.
     """
 
     id: str
@@ -86,6 +87,7 @@ class Record(NamedTuple):
     trust: Trust = "sensor"
     score: float = 0.0
     why: str = ""
+    probability: float | None = None
 
     @property
     def number(self) -> str:

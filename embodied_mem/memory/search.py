@@ -34,7 +34,7 @@ import os
 import pathlib
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -327,6 +327,10 @@ class WordIndex:
             numbers = set(filter(row.__contains__, numbers))
         return numbers
 
+    def words_of(self, number: int) -> Set[str]:
+        """Return the words of a text."""
+        return self._words[number].keys()
+
     def have(self, numbers: Sequence[int], word: str) -> np.ndarray:
         """Return bool[n]: has the text of each id this word?"""
         return np.fromiter(map(self._having.get(word, {}).__contains__, numbers), np.bool_, len(numbers))
@@ -551,7 +555,8 @@ class Asked:
 
     def share(self, text: str) -> float:
         """Return the share of the query's weight of words that a text has; 0 for a query without telling words."""
-        if not self._whole:
-            return 0.0
-        words = set(content_words(text))
-        return sum(weight for word, weight in self.weights.items() if word in words) / self._whole
+        return self.share_of(set(content_words(text))) if self._whole else 0.0
+
+    def share_of(self, words: Container[str]) -> float:
+        """Return the share of the weight that is of these words."""
+        return sum(weight for word, weight in self.weights.items() if word in words) / (self._whole or 1.0)

@@ -26,6 +26,7 @@ Source: RoboMemory 3.2.1 and Algorithm 1. Deviation: facts that end are kept wit
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -60,7 +61,7 @@ from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialInde
 from .store import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust
 from .vectors import decoded_vector, unit_vector
-from .words import phrases, spelling
+from .words import normal, phrases, spelling
 
 EVENT = "spatial event"
 _FIELDS = {
@@ -465,13 +466,22 @@ class SpatialMemory(RecordMemory):
         if trust in QUOTED or _is_unusable(text):
             return None
         telling = read_telling(text, self._index.known_names())
-        facts = [list(self._on_map(place)) for place in telling.places]
-        left = list(dict.fromkeys(node for name in telling.departures for node in self._one_thing(name)))
+        is_free = functools.partial(self._is_free, text=normal(text), speaker=speaker)
+        facts = [list(self._on_map(place)) for place in telling.places if is_free(place.thing)]
+        names = filter(is_free, telling.departures)
+        left = list(dict.fromkeys(node for name in names for node in self._one_thing(name)))
         if not facts and not left:
             return None
         where = {"episode": episode, "step": step, "time": time}
         origin = {"note": NO_NOTE, "speaker": speaker, "when": when, "trust": trust}
         return {"op": "tell", **where, **origin, "facts": facts, "gone": left}
+
+    def _is_free(self, thing: str, text: str, speaker: str) -> bool:
+        """Decide whether "my keys" are not those of another teller."""
+        numbers = map(self._index.find, self._one_thing(thing) if f"my {thing}" in text else ())
+        facts = [None if number is None else self._index.last_place(number) for number in numbers]
+        who = normal(speaker or self.scope.user or "user")
+        return all(normal(self.teller(fact)[0] or who) == who for fact in facts if fact is not None)
 
     def propose_retelling(self, text: str, old: str, note: int, **more: Any) -> dict[str, Any] | None:
         """Return the event where a note tells another text; None for none.
@@ -1189,7 +1199,7 @@ class SpatialMemory(RecordMemory):
                 fields = known.hit or self._hit(fact, known)
                 if do == "end":
                     fields = (*fields[:_ENDED], self.time, *fields[_ENDED + 1 :])
-                record = new_record((*fields, 0.0, ""))
+                record = new_record((*fields, 0.0, "", None))
                 found.append((do, record.quoted() if record.trust in QUOTED else record))
             return found
 
@@ -1211,7 +1221,7 @@ class SpatialMemory(RecordMemory):
         row, seen = now.fact(fact), known.seen
         sources = (self._source_named(episode, seen) for episode in row.sources)
         data = {"nodes": (known.subject, known.relation, known.object)}
-        record = new_record((*self._head(fact, known), data, tuple(sources), self.trust_of(fact), 0.0, ""))
+        record = new_record((*self._head(fact, known), data, tuple(sources), self.trust_of(fact), 0.0, "", None))
         return record if row.invalid_at is None else record._replace(ended=row.invalid_at)
 
     def _items(
@@ -1233,7 +1243,7 @@ class SpatialMemory(RecordMemory):
             else:
                 why = "about what the query names"
             fields = known.hit or self._hit(fact, known)
-            items.append(new_record(fields + (score, why)))  # noqa: RUF005
+            items.append(new_record(fields + (score, why, None)))  # noqa: RUF005
         return items
 
     def _hit(self, fact: int, known: Known) -> tuple[Any, ...]:
@@ -1257,7 +1267,7 @@ class SpatialMemory(RecordMemory):
         else:
             text = f"{subject} was last seen {relation} {object_}{LEFT}"
         why = f"last place of what the query names, seen at time {known.seen.time}"
-        item = new_record((*(known.hit or self._hit(fact, known)), 0.2, why))
+        item = new_record((*(known.hit or self._hit(fact, known)), 0.2, why, None))
         return item._replace(text=text, fact=(subject, f"was {relation}", object_), ended=now.fact(fact).invalid_at)
 
     # Keeping.

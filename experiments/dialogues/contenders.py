@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from embodied_mem.errors import MissingDependencyError
-from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory import LifelongMemory, Record
 from embodied_mem.memory.embedders import Embedder, default_embedder
 from embodied_mem.memory.search import TextIndex, WordIndex
 from embodied_mem.memory.words import content_words
@@ -69,9 +69,13 @@ class Ours(Contender):
     def ask(self, question: str, k: int) -> list[str]:
         turns: dict[str, None] = {}
         for item in self.memory.retrieve(question, k=k).items:
-            notes = [item.id] if item.module == "notes" else [f"notes:{note}" for note in item.data.get("notes", ())]
-            turns |= dict.fromkeys(turn for note in notes for turn in self._turns.get(note, ()))
+            turns |= dict.fromkeys(self.turns_of(item))
         return list(turns)[:k]
+
+    def turns_of(self, item: Record) -> list[str]:
+        """List the turns that a record comes from."""
+        notes = [item.id] if item.module == "notes" else [f"notes:{note}" for note in item.data.get("notes", ())]
+        return [turn for note in notes for turn in self._turns.get(note, ())]
 
     def num_bytes(self) -> int:
         return len(self.memory.state())

@@ -25,6 +25,7 @@ from embodied_mem.envs.data_files import read_bytes
 from embodied_mem.errors import DataNotFoundError, GameFileError
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+_ADVERSARIAL, _ABSTENTION = 5, "abstention"
 _TURN = re.compile(r"D\d+:\d+")
 _SESSION = re.compile(r"session_(\d+)\Z")
 
@@ -66,10 +67,10 @@ class Dialogue(NamedTuple):
     questions: tuple[Question, ...]
 
 
-def read_locomo(path: pathlib.Path) -> list[Dialogue]:
+def read_locomo(path: pathlib.Path, is_whole: bool = False) -> list[Dialogue]:
     """Return the dialogues of a file, packed (.gz, .xz) or not.
 
-    Of a folder it is the first JSON file.
+    Of a folder it is the first JSON file. Whole, they have the questions of category 5, too, without evidence.
 
     Raises:
         DataNotFoundError: there is no such file.
@@ -79,7 +80,7 @@ def read_locomo(path: pathlib.Path) -> list[Dialogue]:
         path = min(path.glob("*.json*"), default=path / "locomo10.json")
     try:
         rows = json.loads(read_bytes(path))
-        found = [_dialogue(row) for row in rows]
+        found = [_dialogue(row, is_whole) for row in rows]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise GameFileError(f"{path}: expected LoCoMo's list of conversations with questions, got {error!r}") from error
     if not found:
@@ -87,7 +88,7 @@ def read_locomo(path: pathlib.Path) -> list[Dialogue]:
     return found
 
 
-def _dialogue(row: Mapping[str, Any]) -> Dialogue:
+def _dialogue(row: Mapping[str, Any], is_whole: bool) -> Dialogue:
     conversation = row["conversation"]
     sessions = sorted((int(found[1]), name) for name in conversation if (found := _SESSION.match(name)))
     turns = [
@@ -101,6 +102,8 @@ def _dialogue(row: Mapping[str, Any]) -> Dialogue:
         evidence = known.intersection(_TURN.findall(" ".join(asked["evidence"])))
         if asked["category"] in CATEGORIES and evidence:
             questions.append(Question(asked["question"], CATEGORIES[asked["category"]], frozenset(evidence)))
+        elif is_whole and asked["category"] == _ADVERSARIAL:
+            questions.append(Question(asked["question"], "adversarial", frozenset()))
     return Dialogue(row["sample_id"], tuple(turns), tuple(questions))
 
 
@@ -109,10 +112,11 @@ def _text(said: Mapping[str, str]) -> str:
     return f"{said['text']} [shows a picture: {caption}]" if caption else said["text"]
 
 
-def read_beam(path: pathlib.Path) -> list[Dialogue]:
+def read_beam(path: pathlib.Path, is_whole: bool = False) -> list[Dialogue]:
     """Return the dialogues of an archive (.tar, .tar.gz, .tar.xz) or folder.
 
-    Of a folder these are the dialogues in its archives, or without any, in its files.
+    Of a folder these are the dialogues in its archives, or without any, in its files. Whole, they have the questions of
+    `abstention`, too, without evidence.
 
     Raises:
         DataNotFoundError: there is no such file, or no dialogue in it.
@@ -127,7 +131,9 @@ def read_beam(path: pathlib.Path) -> list[Dialogue]:
         folder = name.parent.parent
         chat = next((folder / chat for chat in _CHATS if folder / chat in files), folder / _CHATS[-1])
         try:
-            dialogue = _beam_dialogue("/".join(folder.parts[-2:]), json.loads(files[chat]), json.loads(files[name]))
+            dialogue = _beam_dialogue(
+                "/".join(folder.parts[-2:]), json.loads(files[chat]), json.loads(files[name]), is_whole
+            )
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise GameFileError(
                 f"{path}: {folder}: expected {chat.name} with batches of turns and {_QUESTIONS} by kind, got {error!r}"
@@ -156,7 +162,7 @@ def _beam_files(path: pathlib.Path) -> dict[pathlib.PurePath, bytes]:
         raise GameFileError(f"{path}: expected an archive of BEAM's files, got {error!r}") from error
 
 
-def _beam_dialogue(name: str, batches: list[Any], kinds: Mapping[str, Any]) -> Dialogue:
+def _beam_dialogue(name: str, batches: list[Any], kinds: Mapping[str, Any], is_whole: bool) -> Dialogue:
     messages = [message for batch in batches for turn in batch["turns"] for message in turn]
     turns = [Turn(str(m["id"]), m["role"], m.get("time_anchor") or "", m["content"]) for m in messages]
     if not turns:
@@ -165,7 +171,8 @@ def _beam_dialogue(name: str, batches: list[Any], kinds: Mapping[str, Any]) -> D
     questions = []
     for kind, rows in kinds.items():
         for row in rows:
-            if evidence := ids.intersection(map(str, _numbers(row.get("source_chat_ids")))):
+            evidence = ids.intersection(map(str, _numbers(row.get("source_chat_ids"))))
+            if evidence or (is_whole and kind == _ABSTENTION):
                 questions.append(Question(row["question"], kind.replace("_", " "), frozenset(evidence)))
     return Dialogue(name, tuple(turns), tuple(questions))
 

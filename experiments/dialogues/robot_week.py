@@ -26,7 +26,7 @@ from embodied_mem.memory import LifelongMemory, Scope
 
 from .contenders import Bm25
 from .dialogues import Turn
-from .week import KINDS, Question, date_of, make_week, people
+from .week import KINDS, Event, Question, date_of, make_week, people
 
 if TYPE_CHECKING:
     from embodied_mem.evaluation.command import Models
@@ -103,20 +103,26 @@ def play(seed: int, should_print: bool = False) -> list[EpisodeResult]:
                         event.kind, row.agent, event.text, event.must or set(event.some), answers[row.agent], sep=" | "
                     )
             continue
-        when = date_of(event.clock)
-        if not event.room:
-            memory.tell(event.texts[0], speaker=event.speaker, when=when)
-        else:
-            if memory.running:
-                memory.end_task(won=True)
-            memory.begin_task(f"round {when}", f"look around the {event.room}", "", place=event.room)
-            text = "" if event.facts else " ".join(event.texts)
-            memory.observe("look", text, facts=event.facts, time=event.clock)
+        when = take(memory, event)
         for text in event.texts:
             turn = Turn(str(len(texts)), event.room or event.speaker or user, when, text)
             bm25.tell(turn)
             texts.append(f"[{when}] {turn.said}")
     return rows
+
+
+def take(memory: LifelongMemory, event: Event) -> str:
+    """Tell or show an event; returns its date."""
+    when = date_of(event.clock)
+    if not event.room:
+        memory.tell(event.texts[0], speaker=event.speaker, when=when)
+        return when
+    if memory.running:
+        memory.end_task(won=True)
+    memory.begin_task(f"round {when}", f"look around the {event.room}", "", place=event.room)
+    text = "" if event.facts else " ".join(event.texts)
+    memory.observe("look", text, facts=event.facts, time=event.clock)
+    return when
 
 
 def _sightings(memory: LifelongMemory, question: Question) -> list[str]:

@@ -90,6 +90,29 @@ def make_week(seed: int) -> list[Event | Question]:
     return sorted([*_home(rng, who), *_life(rng, who)], key=lambda event: event.clock)
 
 
+def without_answers(
+    events: list[Event | Question], rng: random.Random, share: float = 0.35
+) -> Iterable[Event | Question]:
+    """Leave out what answers some of the questions, a share of them."""
+    questions = [one for one in events if isinstance(one, Question) and one.kind != "unknown" and rng.random() < share]
+    things = {one.thing for one in questions if one.thing}
+    phrases = [one.must for one in questions if one.must]
+
+    def is_out(text: str) -> bool:
+        return any(_has_phrase(text, one) for one in things) or any(
+            all(_has_phrase(text, one) for one in must) for must in phrases
+        )
+
+    for event in events:
+        if isinstance(event, Question):
+            yield event
+            continue
+        facts = tuple(fact for fact in event.facts if not is_out(fact[0].replace("-", " ")))
+        texts = tuple(text for text in event.texts if not is_out(text))
+        if texts or event.room:
+            yield event._replace(texts=texts, facts=facts)
+
+
 def people(seed: int) -> list[str]:
     """Draw names: user, partner, child, visitor, friends of the first two."""
     return random.Random(f"people {seed}").sample(LISTS["names"], 4 + 2 * len(LISTS["kin"]))

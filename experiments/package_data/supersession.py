@@ -177,6 +177,19 @@ class _Fields:
         return text.lower().rstrip(".") if draw < 0.2 else text
 
 
+def fill_topic(
+    topic: Topic, lists: dict[str, list[str]], rng: random.Random
+) -> tuple[list[tuple[str, str]], int, int, str]:
+    """Fill a topic: turns, positions of answer and old statement, question."""
+    fields, draws = _Fields(rng, lists), dict[str, str]()
+    turns = [("", fields.fill(rng.choice(topic.old), draws))]
+    turns += [("", fields.fill(one, {})) for one in rng.sample(topic.other, min(len(topic.other), rng.randrange(3)))]
+    if topic.new and rng.random() < 0.25:
+        turns.append(("", fields.fill(rng.choice(topic.new), draws)))
+        return turns, len(turns) - 1, 0, fields.fill(topic.question, draws)
+    return turns, 0, 0, fields.fill(topic.question, draws)
+
+
 def _scene(rng: random.Random, values: dict[str, list[str]], topics: list[Topic], topic: Topic) -> Scene:
     fields, draws = _Fields(rng, values), dict[str, str]()
     fill = fields.fill

@@ -105,3 +105,14 @@ def test_a_name_in_two_spellings_at_one_place_is_one_thing(memory):
     memory.tell("The car key is gone.")
     assert not [one for one in memory.sightings("car key") if one.current]
     assert "house key" not in memory.retrieve("When did you last see the car key?", k=1).items[0].text
+
+
+def test_two_people_have_a_thing_of_the_same_name():
+    memory = LifelongMemory(Scope(user="Ann"))
+    memory.tell("My keys are on the hook.")
+    assert memory.tell("My keys are in the bowl.", speaker="Bob").ended == ()
+    assert "bowl" in memory.retrieve("Where are Bob's keys?", k=1).items[0].text
+    assert memory.tell("I lost my keys.", speaker="Bob").ended == ()
+    assert "hook" in memory.retrieve("Where are my keys?", k=1).items[0].text
+    assert memory.tell("The keys are in the drawer.", speaker="Bob").ended
+    assert memory.sightings("keys")[0].receptacle == "drawer"
