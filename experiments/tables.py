@@ -29,7 +29,7 @@ from embodied_mem.evaluation.report import pack_episodes, read_result, versus
 from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent, rate
 from embodied_mem.language.chat import Prices
 from embodied_mem.registry import load
-from experiments.dialogues import corrections
+from experiments.dialogues import calibration, corrections
 from experiments.registered import register_all
 from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED
 from experiments.solvers.memento.tables import TABLES as MEMENTO_TABLES
@@ -904,6 +904,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "eb_habitat_revisited": revisited("eb_habitat"),
     "eb_habitat_relations": eb_habitat_relations,
     **dict.fromkeys(("locomo", "beam"), dialogues),
+    "calibration": lambda data: f"{calibration.table(data)}\n\n{source(data)}",
     "corrections": lambda data: f"{corrections.table(data)}\n\n{source(data)}",
     "robot_week": lambda data: f"{load('robot_week', 'benchmark').table(data)}\n\n{source(data)}",
     **dict.fromkeys(

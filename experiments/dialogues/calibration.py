@@ -7,7 +7,8 @@ Learned on weeks of the part `dev` and on generated dialogues: statements of `co
 `corrections_natural.txt` and conversations among each other, with their questions. In weeks every third answer is never
 told, in dialogues two of five answers are left out or told by another person. Held out are the weeks of the part
 `report`, with and without their answers, LoCoMo with its adversarial questions (category 5), which nothing answers, and
-BEAM with `abstention`. Weights come from neither; LoCoMo chose five features of twenty and what the sources weigh.
+BEAM with `abstention`. No weight comes from these; but all three were seen when five features of twenty, and what the
+sources weigh, were chosen.
 
 A row has Brier scores of the first record and of the first five, and of the best constant, the share of right ones that
 the row itself has. Points of the figure are tenths of the first records.
