@@ -1,6 +1,6 @@
 """Lives in homes in which every memory is needed: the compiler reads the pool of a lifelong memory.
 
-Each training task is a day in the life of one of 64 homes, with a memory that somebody else has led so far: an episode
+Each training task is a day in the life of one of the homes 0 to 95, with a memory that somebody else has led so far: an episode
 in two has the whole pool, one in four past episodes alone, one in four nothing, so one compiler reads all three. A day
 allows a shortest plan and two steps more. Homes that are scored hear sentence forms that no training home hears.
 
@@ -30,15 +30,17 @@ def config() -> Config:
             name="life",
             train="train",
             valid="held_out",
-            num_train=4800,
+            num_train=9600,
             num_valid=100,
-            num_scenes=64,
+            num_scenes=96,
             homes=3,
             max_steps=20,
         ),
         memory=MemoryConfig(
             top_k=12, marks=True, newest_first=True, kinds=KINDS, with_ages=True, focused=True, max_sigma=0.7
         ),
+        compiler_sft=dataclasses.replace(base.compiler_sft, steps=6000),
+        correction=dataclasses.replace(base.correction, rounds=2),
         data=dataclasses.replace(base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty")),
         grpo=dataclasses.replace(base.grpo, steps=8, group_size=8, learning_rate=3e-4, min_learning_rate=3e-5),
         evaluation=EvalConfig(deliveries=deliveries, seeds=(0,), temperature=0.5, batch_size=100),

@@ -29,6 +29,7 @@ from embodied_mem.evaluation.report import (
 )
 from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import Score, result_of, score_deliveries
+from embodied_mem.memory import Experiences
 from embodied_mem.training.config import MemoryConfig
 from embodied_mem.types import Episode
 from experiments import evaluate
@@ -102,7 +103,7 @@ def test_a_comparison_that_was_stopped_goes_on(monkeypatch, tmp_path):
     def run(seeds=(0, 1)):
         finished = Finished(tmp_path / "episodes.jsonl", facts, EpisodeResult)
         return score_deliveries(
-            envs, None, None, None, deliveries=("none", "static"), tasks=range(2), seeds=seeds,
+            envs, None, None, Experiences(), deliveries=("none", "static"), tasks=range(2), seeds=seeds,
             memory=MemoryConfig(), finished=finished,
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ import pytest
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult, episodes_of
 from embodied_mem.evaluation.resume import Finished
+from embodied_mem.memory import Experiences
 from embodied_mem.registry import load as part
 from embodied_mem.types import Episode, Step
 from experiments.evaluate import main
@@ -166,7 +167,7 @@ def test_deliveries_that_were_stopped_go_on_to_the_same_outcomes(arguments, monk
     bundle = types.SimpleNamespace(config=load("eb_habitat"), acting=lambda **_: (None, None))
     monkeypatch.setattr(score, "play", play)
     monkeypatch.setattr(weights, "load_bundle", lambda folder, **_: bundle)
-    monkeypatch.setattr(delivery, "bank_of", lambda *_: None)
+    monkeypatch.setattr(delivery, "bank_of", lambda *_: Experiences())
     monkeypatch.setattr(delivery, "BATCH", 2)
     given = ["--config=eb_habitat", "--agents", "--deliveries", "none", "static", "--subsets", "base"]
     given += ["--seeds", "0", "1", "--num_tasks", "3", "--result", str(tmp_path / "report.json")]

@@ -83,6 +83,71 @@ SENTENCES = {
     ),
 }
 """Topic -> sentence forms; every third one is held out."""
+ONLY_IN_TRAINING = {
+    "place": (
+        "The {kind} has a new place: {place}.",
+        "You can get the {kind} from {place} now.",
+        "By the way, the {kind} stays in {place} from today.",
+        "{place} holds the {kind} now.",
+        "I moved the {kind} over to {place}.",
+        "The {kind} went into {place} this morning.",
+        "For the {kind}, check {place} first.",
+        "We store the {kind} in {place} nowadays.",
+        "In {place} there is the {kind} now.",
+        "The new home of the {kind} is {place}.",
+        "Go to {place} when you want the {kind}.",
+        "It is {place} that has the {kind} now.",
+        "The {kind} waits in {place}, if you ask me.",
+        "{place}, and not the old spot, has the {kind} now.",
+        "Nowadays the {kind} sits in {place}.",
+        "Whoever wants the {kind} finds it in {place}.",
+        "We changed something: {place} for the {kind}.",
+        "The {kind} can be had in {place}.",
+    ),
+    "like": (
+        "I like it when my {kind} is on the {target}.",
+        "I like to see my {kind} on the {target}.",
+        "I love my {kind} in the {target}.",
+        "I love it when my {kind} waits in the {target}.",
+        "I want my {kind} on the {target}, please.",
+        "I want to have my {kind} in the {target}.",
+        "I always like my {kind} on the {target}.",
+        "I usually want my {kind} in the {target}.",
+        "I usually like to keep my {kind} on the {target}.",
+        "I like to keep my {kind} in the {target}.",
+        "I enjoy my {kind} on the {target}.",
+        "I do like my {kind} in the {target}.",
+        "I always keep my {kind} on the {target}.",
+        "I always put my {kind} in the {target}.",
+        "I usually put my {kind} in the {target}.",
+        "I love keeping my {kind} in the {target}.",
+    ),
+    "owned": (
+        "My {who} has the {kind} in {place}, so that one is not for us.",
+        "My {who} bought the {kind} in {place}, do not use it.",
+        "That {kind} in {place} is not mine but my {who}'s.",
+        "Only my {who} uses the {kind} in {place}.",
+        "You must not take the {kind} in {place}, my {who} would be sad.",
+        "The {kind} in {place}? It is my {who}'s, so leave it.",
+        "Take any {kind} but the one in {place}, which my {who} owns.",
+        "In {place} is the {kind} of my {who}; let it be.",
+        "My {who}'s {kind} is in {place}, and it is not for you.",
+        "Keep away from the {kind} in {place}, that is my {who}'s.",
+        "The {kind} in {place} was a present for my {who}, never carry it off.",
+    ),
+    "meant": (
+        "A {name} is this: {deed}.",
+        "What is the {name}? You {deed}.",
+        "If somebody asks for the {name}, {deed}.",
+        "Whenever I want the {name}, please {deed}.",
+        "The {name} works like this: {deed}.",
+        "Here is how the {name} is done: {deed}.",
+        "The steps of the {name}: {deed}.",
+        "Our {name} is simple: {deed}.",
+        "Doing the {name} means: {deed}.",
+    ),
+}
+"""More sentence forms that training homes hear: with four of a topic a compiler reads half of the held-out ones."""
 CORRECTIONS = ("", "", "Actually, that has changed. ", "Sorry, I was wrong. ", "Listen, this is new. ")
 WHO = ("sister", "brother", "mother", "neighbour", "guest", "daughter")
 _DEEDS = {
@@ -100,7 +165,12 @@ def _pattern(form: str) -> re.Pattern[str]:
     return re.compile("".join(words), re.IGNORECASE)
 
 
-_PATTERNS = [(topic, _pattern(form.rstrip("."))) for topic, forms in SENTENCES.items() for form in forms]
+_PATTERNS = [
+    (topic, _pattern(form.rstrip(".")))
+    for some in (SENTENCES, ONLY_IN_TRAINING)
+    for topic, forms in some.items()
+    for form in forms
+]
 _DEED_PATTERNS = [(name, _pattern(form)) for name, form in _DEEDS.items()]
 _FROM = re.compile(r"take the (?P<kind>[a-z]+) from (?P<place>[a-z]+ \d+) and (?P<rest>.+)", re.DOTALL)
 _DO = re.compile(r"do the (?P<name>[a-z]+ [a-z]+)(?:: (?P<deed>.+))?")
@@ -109,7 +179,8 @@ _AS_LIKED = "put it where I like it"
 
 def sentence_forms(topic: str, is_held_out: bool) -> tuple[str, ...]:
     """Return the forms of a topic on one side of the split."""
-    return tuple(form for i, form in enumerate(SENTENCES[topic]) if (i % 3 == 2) is is_held_out)
+    own = tuple(form for i, form in enumerate(SENTENCES[topic]) if (i % 3 == 2) is is_held_out)
+    return own if is_held_out else own + ONLY_IN_TRAINING[topic]
 
 
 def read_sentence(text: str) -> tuple[str, dict[str, str]]:

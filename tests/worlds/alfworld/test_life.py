@@ -12,6 +12,7 @@ from embodied_mem.worlds.alfworld.engine import Env
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import (
     CUES,
+    ONLY_IN_TRAINING,
     SENTENCES,
     LifeMix,
     homes_of,
@@ -57,7 +58,7 @@ def test_shares_are_those_of_the_mix(held_out):
 def test_sides_share_no_home_no_sentence_form_and_no_name(held_out):
     for topic in SENTENCES:
         assert not set(sentence_forms(topic, True)) & set(sentence_forms(topic, False))
-        assert len(sentence_forms(topic, True)) * 2 == len(sentence_forms(topic, False))
+        assert len(sentence_forms(topic, True)) * 2 < len(sentence_forms(topic, False))
     assert not set(HELD_OUT_NAMES) & set(TRAINING_NAMES)
     assert all(life.home >= NUM_TRAINING for life in held_out)
     forms = [lives._pattern(form.rstrip(".")) for topic in SENTENCES for form in sentence_forms(topic, False)]
@@ -74,8 +75,8 @@ def test_each_sentence_is_read_as_it_was_written():
         "kind": "mug", "place": "drawer 2", "target": "desk", "who": "sister", "name": "copper round",
         "deed": "clean it and put it in the shelf",
     }  # fmt: skip
-    for topic, forms in SENTENCES.items():
-        for form in forms:
+    for topic in SENTENCES:
+        for form in (*SENTENCES[topic], *ONLY_IN_TRAINING[topic]):
             read = read_sentence(f"Actually, that has changed. {form.format(**values)}")
             assert read[0] == topic
             assert read[1] == {name: value for name, value in values.items() if f"{{{name}}}" in form}
