@@ -63,7 +63,11 @@ def episodes_of(path: pathlib.Path):
 
 def test_four_nodes_one_killed_score_as_one_process(tmp_path):
     alone, together = tmp_path / "alone.json", tmp_path / "together.json"
-    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache")}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
     subprocess.run([*COMMAND, "--result", str(alone)], cwd=ROOT, env=environment, check=True, capture_output=True)
     with cluster_of(4) as (cluster, nodes):
         run = subprocess.Popen(
