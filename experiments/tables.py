@@ -908,7 +908,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "corrections": lambda data: f"{corrections.table(data)}\n\n{source(data)}",
     "robot_week": lambda data: f"{load('robot_week', 'benchmark').table(data)}\n\n{source(data)}",
     **dict.fromkeys(
-        ("life", "life_conditions", "life_teacher", "life_pilot"),
+        ("life", "life_conditions", "life_teacher", "life_trained", "life_trained_conditions"),
         lambda data: f"{load('life', 'benchmark').table(data)}\n\n{source(data)}",
     ),
     "grpo_habits": grpo,
