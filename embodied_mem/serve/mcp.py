@@ -5,7 +5,11 @@
 
 A folder says whose it is; a new one needs `--user`. `tokens.json` maps bearer tokens to users, {"a long secret":
 "ann"}; each user has a folder of the memory's. A token reaches its own user's memory and nothing else. What a tool has
-answered is on the disk: the server may be killed.
+answered is on the disk: the server may be killed. In place of the folder may stand the address of a PostgreSQL server,
+postgresql://HOST/NAME: then each user has a scope there, which one program serves at a time.
+
+Over HTTP, GET /health answers while the program serves, and GET /metrics counts calls, errors and seconds in
+Prometheus' form, without a token and without a user's name.
 
 With the extra `train`, the tools `guide` and `end_task` compile the memory at each step of a task, by shipped weights
 that read ALFWorld's texts, or those of --weights.
@@ -27,14 +31,18 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbodiedMemError, InvalidInputError, MissingDependencyError, StorageError
 from ..evaluation.command import EXTRA_OF, Models, is_installed, weights_folder
 from ..memory import LifelongMemory, Scope
 from ..memory.arguments import shown
-from ..memory.store import folder_scope
+from ..memory.hot_scopes import HotScopes
+from ..memory.lifelong import server_of
+from ..memory.store import EventServer, folder_scope
 from .tools import GUIDE_SCHEMAS, SCHEMAS, answer
 
 if TYPE_CHECKING:
@@ -51,6 +59,7 @@ MAX_CALLS = 32
 """Calls of one user that may wait."""
 MAX_USERS = 256
 """Users who are answered at the same time."""
+_TOOLS = {schema["function"]["name"] for schema in SCHEMAS + GUIDE_SCHEMAS}
 _GUIDES = {schema["function"]["name"] for schema in GUIDE_SCHEMAS}
 _USER = re.compile(r"[\w][\w.@+-]{0,99}")
 
@@ -66,12 +75,12 @@ class _Turn:
 
 
 class Memories:
-    """The memories of all users below one folder, each opened at its first use.
+    """The memories of all users below one folder or on one server, each opened at its first use.
 
     Calls of one user are answered one after another, in a thread; no user waits for another's lock.
 
     Args:
-        folder: with a folder for each user, or of the one user.
+        folder: with a folder for each user, or of the one user; or a server's address.
         user: the one user; None where tokens tell.
         scope: of the one user's folder; None for that of the folder, or of the user.
         weights: of the compiler that guides tasks, loaded at its first use; empty for none. It answers one at a time.
@@ -87,13 +96,25 @@ class Memories:
         self.weights = weights
         self._compiler: MemoryCompiler | None = None
         self._compiling = threading.Lock()
+        place = server_of(folder)
+        self._hot = HotScopes(place, MAX_USERS) if isinstance(place, EventServer) else None
         self._folder, self._user, self._scope = pathlib.Path(folder).absolute(), user, scope
+        self._calls: Counter[tuple[str, str]] = Counter()  # tool, outcome
+        self._seconds: dict[str, float] = {}  # by tool
         self._turns: dict[str, _Turn] = {}
         self._lock = threading.Lock()
         self._threads = concurrent.futures.ThreadPoolExecutor(MAX_USERS, "embodied_mem.mcp")
 
-    def of(self, user: str) -> LifelongMemory:
-        """Open the memory of a user. Raises EmbodiedMemError where it cannot."""
+    @contextlib.contextmanager
+    def lend(self, user: str) -> Iterator[LifelongMemory]:
+        """Lend the memory of a user. Raises EmbodiedMemError where it cannot be opened."""
+        if self._hot is None:
+            yield self._of(user)
+        else:
+            with self._hot.use(self._scope or Scope(user=user)) as memory:
+                yield memory
+
+    def _of(self, user: str) -> LifelongMemory:
         turn = self._turn(user)
         with turn.opening:
             if turn.memory is None:
@@ -116,8 +137,28 @@ class Memories:
         if turn.num_calls >= MAX_CALLS:
             return f"{name}: expected at most {MAX_CALLS} calls at a time, got one more; wait for an answer", True
         turn.num_calls += 1
+        began, tool = time.monotonic(), name if name in _TOOLS else "unknown"
         answered = asyncio.ensure_future(self._in_turn(turn, functools.partial(self._answer, user, name, arguments)))
-        return await asyncio.shield(answered)  # also a call that nobody awaits any more comes to its end
+        text, failed = await asyncio.shield(answered)  # also a call that nobody awaits comes to its end
+        self._calls[tool, "error" if failed else "ok"] += 1
+        self._seconds[tool] = self._seconds.get(tool, 0.0) + time.monotonic() - began
+        return text, failed
+
+    def metrics(self) -> str:
+        """Return counts in Prometheus' text format."""
+        with self._lock:
+            turns = list(self._turns.values())
+        is_open = sum(turn.memory is not None for turn in turns) if self._hot is None else len(self._hot)
+        rows: list[tuple[str, str, str, float]]
+        rows = [("calls_total", "counter", f'{{tool="{tool}",outcome="{outcome}"}}', count)
+                for (tool, outcome), count in sorted(self._calls.items())]  # fmt: skip
+        rows += [("call_seconds_total", "counter", f'{{tool="{tool}"}}', seconds)
+                 for tool, seconds in sorted(self._seconds.items())]  # fmt: skip
+        rows += [("waiting_calls", "gauge", "", sum(turn.num_calls for turn in turns))]
+        rows += [("open_memories", "gauge", "", is_open)]
+        heads = {name: f"# TYPE {NAME}_{name} {kind}" for name, kind, _, _ in rows}
+        lines = [heads.pop(name, "") + f"\n{NAME}_{name}{labels} {value:g}" for name, _, labels, value in rows]
+        return "\n".join(line.strip() for line in lines) + "\n"
 
     async def _in_turn(self, turn: _Turn, run: Callable[[], tuple[str, bool]]) -> tuple[str, bool]:
         try:
@@ -129,10 +170,11 @@ class Memories:
     def _answer(self, user: str, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         try:
             if not self.weights or name not in _GUIDES:
-                return json.dumps(answer(self.of(user), name, arguments), ensure_ascii=False), False
-            with self._compiling:
+                with self.lend(user) as memory:
+                    return json.dumps(answer(memory, name, arguments), ensure_ascii=False), False
+            with self._compiling, self.lend(user) as memory:
                 self._compiler = self._compiler or Models(self.weights).compiler()
-                return json.dumps(answer(self.of(user), name, arguments, self._compiler), ensure_ascii=False), False
+                return json.dumps(answer(memory, name, arguments, self._compiler), ensure_ascii=False), False
         except StorageError as error:
             self._close(self._turn(user))  # what the disk refused may need a store that is opened again
             return str(error), True
@@ -150,6 +192,8 @@ class Memories:
         with self._lock:
             for turn in self._turns.values():
                 self._close(turn)
+        if self._hot is not None:
+            self._hot.close()
 
 
 def make_server(memories: Memories, user_of: Callable[[], str]) -> Any:
@@ -211,7 +255,9 @@ def serve_stdio(memories: Memories, user: str) -> None:
 
 
 def http_app(memories: Memories, users: Mapping[str, str], host: str, port: int) -> Any:
-    """Return a Starlette application with the server at `/mcp`; a request without a known token is refused with 401.
+    """Return a Starlette application with the server at `/mcp`, `/health` and `/metrics`.
+
+    A request to `/mcp` without a known token is refused with 401.
 
     Args:
         memories: of all users.
@@ -223,6 +269,8 @@ def http_app(memories: Memories, users: Mapping[str, str], host: str, port: int)
     from mcp.server.auth.middleware.auth_context import get_access_token
     from mcp.server.auth.provider import AccessToken
     from mcp.server.auth.settings import AuthSettings
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
 
     class Known:
         async def verify_token(self, token: str) -> AccessToken | None:
@@ -239,9 +287,14 @@ def http_app(memories: Memories, users: Mapping[str, str], host: str, port: int)
     auth = AuthSettings.model_validate(
         {"issuer_url": url, "resource_server_url": f"{url}/mcp", "validate_token_resource": False}
     )
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         auth=auth, token_verifier=Known(), json_response=True, stateless_http=True, host=host
     )
+    app.router.routes += [
+        Route("/health", lambda request: PlainTextResponse("ok\n")),
+        Route("/metrics", lambda request: PlainTextResponse(memories.metrics())),
+    ]
+    return app
 
 
 def read_tokens(path: pathlib.Path) -> dict[str, str]:
@@ -284,7 +337,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
     parser = argparse.ArgumentParser(
         prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", help="of the memory; with --tokens, of the memories of all users")
+    parser.add_argument(
+        "folder", help="of the memory; with --tokens, of the memories of all users; or postgresql://..."
+    )
     parser.add_argument("--tokens", type=pathlib.Path, help="serve over HTTP; JSON file from tokens to users")
     for field in ("user", "robot", "environment"):
         parser.add_argument(f"--{field}", help="of the folder's scope; default: what the folder says")
@@ -300,11 +355,13 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
     try:
         weights = usable_weights(options.weights)
         if options.tokens is None:
-            scope = folder_scope(options.folder, **given)
-            if scope == Scope():
+            is_server = isinstance(server_of(options.folder), EventServer)
+            scope = Scope(**given) if is_server else folder_scope(options.folder, **given)
+            if scope == Scope() or (is_server and scope.user is None):
                 raise InvalidInputError(f"--user: expected one for {options.folder}, which is no memory of a user")
             memories = Memories(options.folder, scope.user, scope, weights)
-            memories.of(scope.user)  # what cannot be opened is said before a client waits
+            with memories.lend(scope.user):  # what cannot be opened is said before a client waits
+                pass
             serve_stdio(memories, scope.user)
         else:
             memories = Memories(options.folder, weights=weights)

@@ -23,6 +23,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from embodied_mem.serve import mcp as served
+from experiments.attacks.cluster import Cluster, programs
 
 TOKENS = {"a-secret-of-ann-1234": "ann", "a-secret-of-bob-1234": "bob"}
 
@@ -224,7 +225,8 @@ def test_the_scope_is_that_of_the_folder(tmp_path, capsys):
     for options in ([], ["--user", "ann"], ["--robot", "r2", "--environment", "home"]):
         assert "Tom" in str(asyncio.run(recall(options)))
     memories = served.Memories(tmp_path / "all")
-    assert memories.of("ann").scope == scope
+    with memories.lend("ann") as memory:
+        assert memory.scope == scope
     memories.close()
     for name in ("user", "robot", "environment"):
         assert served.main([str(tmp_path / "one"), f"--{name}", "bob"]) == 1
@@ -234,7 +236,7 @@ def test_the_scope_is_that_of_the_folder(tmp_path, capsys):
     assert not (tmp_path / "new").exists()
     (tmp_path / "all" / "ann").rename(tmp_path / "all" / "bob")
     with pytest.raises(InvalidInputError, match="got --user bob"):
-        served.Memories(tmp_path / "all").of("bob")
+        served.Memories(tmp_path / "all").lend("bob").__enter__()
 
 
 def test_users_do_not_wait_for_each_other_and_one_user_takes_one_thread(tmp_path, monkeypatch):
@@ -276,14 +278,15 @@ def test_the_server_goes_on_with_a_store_that_has_to_be_opened_again(tmp_path):
         return await memories.call("ann", "remember", {"text": text, "source": "user"})
 
     assert not asyncio.run(remember("My cat is called Tom."))[1]
-    memories.of("ann").store._fault = "event 2 was recorded and not applied"
+    with memories.lend("ann") as memory:
+        memory.store._fault = "event 2 was recorded and not applied"
     said, failed = asyncio.run(remember("My dog is called Rex."))
     assert failed
     assert "open the store again" in said
     assert not asyncio.run(remember("My dog is called Rex."))[1]
-    assert [entry.text for entry in memories.of("ann").get_all("notes")] == [
-        "My cat is called Tom.", "My dog is called Rex."
-    ]  # fmt: skip
+    with memories.lend("ann") as memory:
+        notes = [entry.text for entry in memory.get_all("notes")]
+    assert notes == ["My cat is called Tom.", "My dog is called Rex."]
     memories.close()
 
 
@@ -343,6 +346,13 @@ def test_a_token_reaches_its_users_memory_alone(server):
             asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
             for headers in ({}, {"Authorization": "Bearer somebody else's token"}):
                 assert (await http.post(server, json=asked, headers=headers)).status_code == 401
+            assert (await http.get(server.replace("/mcp", "/health"))).text == "ok\n"
+            metrics = (await http.get(server.replace("/mcp", "/metrics"))).text.splitlines()
+        assert 'embodied_mem_calls_total{tool="recall",outcome="ok"} 2' in metrics
+        assert 'embodied_mem_calls_total{tool="remember",outcome="ok"} 1' in metrics
+        assert "embodied_mem_open_memories 2" in metrics
+        assert "embodied_mem_waiting_calls 0" in metrics
+        assert not any("ann" in line or "4711" in line for line in metrics)
 
     asyncio.run(talk())
 
@@ -362,3 +372,27 @@ def test_bad_tokens_are_refused_before_anything_is_served(tmp_path, capsys, cont
     assert served.main([str(tmp_path / "all"), "--tokens", str(path)]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "all").exists()
+
+
+def test_users_of_a_server_have_a_scope_each_and_another_program_goes_on():
+    pytest.importorskip("psycopg", reason='pip install "embodied-mem[postgres]"')
+    if programs() is None:
+        pytest.skip("no PostgreSQL server: apt-get install postgresql")
+
+    async def talk(url):
+        memories = served.Memories(url)
+        try:
+            text, failed = await memories.call("ann", "remember", {"text": "My door code is 4711.", "source": "user"})
+            assert not failed, text
+        finally:
+            memories.close()
+        other = served.Memories(url)
+        try:
+            assert "4711" in (await other.call("ann", "recall", {"query": "door code"}))[0]
+            assert "4711" not in (await other.call("bob", "recall", {"query": "door code"}))[0]
+            assert "embodied_mem_open_memories 2" in other.metrics()
+        finally:
+            other.close()
+
+    with Cluster() as cluster:
+        asyncio.run(talk(cluster.url))
