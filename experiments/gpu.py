@@ -73,8 +73,9 @@ TINY_RUN = {
 TINY_LIFE = {
     "world.num_train": 40, "world.num_valid": 8, "world.num_scenes": 1, "world.homes": 1, "executor_sft.steps": 2,
     "executor_correction.num_games": 4, "executor_correction.rounds": 1, "executor_correction.sft.steps": 1,
-    "compiler_sft.steps": 2, "correction.num_games": 4, "correction.sft.steps": 1, "grpo.steps": 1,
-    "grpo.num_tasks": 2, "grpo.group_size": 2, "evaluation.deliveries": "none", "evaluation.batch_size": 8,
+    "compiler_sft.steps": 2, "correction.num_games": 4, "correction.rounds": 1, "correction.sft.steps": 1,
+    "grpo.steps": 1, "grpo.num_tasks": 2, "grpo.group_size": 2, "evaluation.deliveries": "none",
+    "evaluation.batch_size": 8,
 }  # fmt: skip
 SHOWN = (
     "step_s", "rollout_s", "tokens", "executor_tokens", "samples", "tokens_per_s", "mfu", "peak_memory_bytes",

@@ -18,7 +18,8 @@ def test_tables_are_up_to_date_and_a_changed_result_is_noticed(tmp_path):
     check = [sys.executable, "experiments/tables.py", "--check"]
     assert subprocess.run(check, cwd=ROOT).returncode == 0
     copy = tmp_path / "copy"
-    for path in (ROOT / "README.md", *(ROOT / "experiments").rglob("*.py"), *results(), *episodes()):
+    programs = [path for kind in ("*.py", "*.ini") for path in (ROOT / "experiments").rglob(kind)]
+    for path in (ROOT / "README.md", *programs, *results(), *episodes()):
         (copy / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         (copy / path.relative_to(ROOT)).write_bytes(path.read_bytes())
     result = copy / "experiments/results/alfworld_judging_seed2.json"
