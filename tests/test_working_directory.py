@@ -76,7 +76,8 @@ def test_stores_of_servers(tmp_path, monkeypatch):
         store.put(("n",), "a", {"x": 1})
         store.compact()
         store.put(("n",), "b", {"x": 1})
-        memories.of("ann").tell("My cat is called Tom.")
+        with memories.lend("ann") as memory:
+            memory.tell("My cat is called Tom.")
         memories.close()
     monkeypatch.chdir(tmp_path / "home")
     with MemoryBaseStore("graph") as store:

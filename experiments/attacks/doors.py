@@ -82,7 +82,6 @@ def _serve(folder: pathlib.Path, asked: int, answered: int) -> None:
     os.dup2(answered, 1)
     sys.stdin, sys.stdout = os.fdopen(0, "r"), os.fdopen(1, "w")
     memories = mcp.Memories(folder, "ann")
-    memories.of("ann")
     mcp.serve_stdio(memories, "ann")
 
 
@@ -182,7 +181,8 @@ def doors(rng: random.Random, folder: pathlib.Path) -> Counts:
     refused = tries = 0
     memories = Memories(folder / "m")
     for user in ("ann", "bob"):
-        memories.of(user).tell(f"The word of {user} is {user}secret.")
+        with memories.lend(user) as memory:
+            memory.tell(f"The word of {user} is {user}secret.")
     for _ in range(40):
         user, name = rng.choice(["ann", "bob"]), rng.choice(list(tools._TOOLS))
         properties = tools._TOOLS[name][1]["properties"]
@@ -190,14 +190,18 @@ def doors(rng: random.Random, folder: pathlib.Path) -> Counts:
         if rng.random() < 0.1:
             given = rng.choice([_odd(rng), '{"text": "I like tea."', "[" * 5000, "", "[]", {"\ud800": 1}])
         began = time.process_time()
-        answer = json.loads(tools.call(memories.of(user), name, given))
+        with memories.lend(user) as memory:
+            answer = json.loads(tools.call(memory, name, given))
         took = time.process_time() - began
         assert took < _LONGEST_S, f"{name} took {took:.1f} s"
         other = "bobsecret" if user == "ann" else "annsecret"
         assert other not in json.dumps(answer), f"{name} tells {user} what another user said"
         refused += "error" in answer
         tries += 1
-    texts = {user: {entry.text for entry in memories.of(user).get_all()} for user in ("ann", "bob")}
+    texts = {}
+    for user in ("ann", "bob"):
+        with memories.lend(user) as memory:
+            texts[user] = {entry.text for entry in memory.get_all()}
     memories.close()
     for user, before in texts.items():
         with LifelongMemory.open(folder / "m" / user, Scope(user=user)) as memory:
