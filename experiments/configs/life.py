@@ -10,8 +10,8 @@ allows a shortest plan and two steps more. Homes that are scored hear sentence f
     experiments/gpu.sh --parts life                       # both, where a GPU is
 
 The rule teacher wins 97.2 % with the pool, 70.3 with past episodes alone and 35.8 without memory on three homes of
-`dev`. `results/life_trained.json` is of an earlier state of this configuration: 4,800 days of 53 homes, 4,800 steps of
-the compiler, one round of correction, fewer sentence forms (commit 22478eff, 106 minutes on a core).
+`dev`. `results/life_trained.json` is of an earlier state of this configuration: 4,800 days of 53 homes, fewer sentence forms
+(commit 22478eff, 106 minutes on a core).
 """
 
 import dataclasses
@@ -40,8 +40,6 @@ def config() -> Config:
         memory=MemoryConfig(
             top_k=12, marks=True, newest_first=True, kinds=KINDS, with_ages=True, focused=True, max_sigma=0.7
         ),
-        compiler_sft=dataclasses.replace(base.compiler_sft, steps=6000),
-        correction=dataclasses.replace(base.correction, rounds=2),
         data=dataclasses.replace(base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty")),
         grpo=dataclasses.replace(base.grpo, steps=8, group_size=8, learning_rate=3e-4, min_learning_rate=3e-5),
         evaluation=EvalConfig(deliveries=deliveries, seeds=(0,), temperature=0.5, batch_size=100),
