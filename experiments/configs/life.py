@@ -10,8 +10,8 @@ allows a shortest plan and two steps more. Homes that are scored hear sentence f
     experiments/gpu.sh --parts life                       # both, where a GPU is
 
 The rule teacher wins 97.2 % with the pool, 70.3 with past episodes alone and 35.8 without memory on three homes of
-`dev`. `results/life_trained.json` is of an earlier state of this configuration: 4,800 days of 53 homes, fewer sentence forms
-(commit 22478eff, 106 minutes on a core).
+`dev`. `results/life_trained.json` is of an earlier state of this configuration: 4,800 days of 53 homes, fewer
+sentence forms (commit 22478eff, 106 minutes on a core).
 """
 
 import dataclasses

@@ -55,7 +55,7 @@ class DialoguesConfig:
 
 
 class DialoguesBenchmark:
-    """A `Benchmark` of the dialogues that `read` returns."""
+    """Scores of memories that hear dialogues: recall of the turns that answer a question."""
 
     description = __doc__ or ""
     config = DialoguesConfig()

@@ -45,7 +45,7 @@ class WeekConfig:
 
 
 class RobotWeek:
-    """A `Benchmark`."""
+    """Scores of memories that live through a generated week of a robot, then answer questions about it."""
 
     description = __doc__ or ""
     config = WeekConfig()

@@ -99,7 +99,7 @@ class LifeConfig:
 
 
 class LifeBenchmark:
-    """A `Benchmark`."""
+    """Scores of rules and of trained models that live 200 days in homes where each memory is needed."""
 
     description = __doc__ or ""
     config = LifeConfig()
