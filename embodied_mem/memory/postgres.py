@@ -12,11 +12,13 @@ All stores of a `Server` share one connection. Modules and their indices are in 
   nobody knows whether an event was recorded: the store refuses all further ones, and opening it again finds out.
 - Readers: a reader that waits for news (`MemoryStore.follow`) marks the scope and listens; only then do writers notify.
 - Row-level security: a statement sees the rows of one scope, and a role those scopes that it made. Superusers see all.
-- Forgetting: records and states are encrypted (AES-GCM) by a data key of the scope, in a schema of its own. Each
-  snapshot, so each `forget`, makes a new key, and removes the old key with all rows that it encrypted. An object is
-  named in events of many episodes; so a key is not of one subject, but of all that was recorded up to the snapshot. The
-  proof is of keys: write-ahead log, free pages and backups keep bytes for a while. Where these are archived, give the
-  keys a database of their own (`keys=`) that is not.
+- Forgetting: records and states are encrypted (AES-GCM) by a data key of the scope, in a schema of its own. `forget`
+  makes a new key, encrypts the state that is left by it, and removes the old key with all rows that it encrypted. Other
+  snapshots keep the key. A subject (a speaker, a thing, a task) has no key of its own. Its events can only go when a
+  state takes the place of all events since the last one, as each event is applied to what those before it left; so its
+  key would always go together with the keys of all other subjects. And a thing to forget is any words of any text: the
+  subjects of an event are not known when it is written. The proof is of keys: write-ahead log, free pages and backups
+  keep bytes for a while. Where these are archived, give the keys a database of their own (`keys=`) that is not.
 """
 
 from __future__ import annotations
@@ -107,7 +109,9 @@ INSERT INTO embodied_mem.states VALUES (%(scope)s, %(seq)s, %(fence)s, %(payload
 ON CONFLICT (scope) DO UPDATE SET seq = excluded.seq, fence = excluded.fence, payload = excluded.payload,
 crc = excluded.crc"""
 _POSITION = """
-SELECT fence, generation, (SELECT max(seq) FROM embodied_mem.events WHERE scope = %(scope)s)
+SELECT fence, generation, greatest(
+  0, (SELECT max(seq) FROM embodied_mem.events WHERE scope = %(scope)s),
+  (SELECT seq FROM embodied_mem.states WHERE scope = %(scope)s))
 FROM embodied_mem.scopes WHERE scope = %(scope)s"""
 _OWNER = """
 SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
@@ -335,7 +339,7 @@ class ServerEvents(EventStore):
                     after = "DELETE FROM embodied_mem.events WHERE scope = %s AND seq > %s"
                     connection.execute(after, [self._id, self.num_acknowledged])
         self._content = number, states, events
-        self._position = self._fence, self._generation, self.num_acknowledged
+        self._position = self._generation, self.num_acknowledged
         if not self._read_only:
             self._remove_keys()
 
@@ -414,9 +418,9 @@ class ServerEvents(EventStore):
 
     def replace(self, states: Mapping[str, bytes], is_forgetting: bool = False) -> str:
         self.check_usable()
-        number, generation = self.num_acknowledged, self._generation + 1
+        number, generation = self.num_acknowledged, self._generation + is_forgetting
         with self._errors("put a snapshot in the place of events"), self._using() as connection:
-            cipher = self._new_key(generation)
+            cipher = self._new_key(generation) if is_forgetting else self._cipher
             row = self._encrypt(cipher, b"state", number, snapshot_bytes(self._scope, number, states))
             with connection.transaction():
                 if is_mine := connection.execute(_MY_FENCE, [self._id, self._fence]).fetchone() is not None:
@@ -425,7 +429,7 @@ class ServerEvents(EventStore):
                     statement = "UPDATE embodied_mem.scopes SET generation = %s WHERE scope = %s"
                     connection.execute(statement, [generation, self._id])
                     connection.execute("SELECT pg_notify(%s, %s)", [self._channel, str(number)])
-            if is_mine:
+            if is_mine and is_forgetting:
                 self._cipher, self._generation, self.is_clean = cipher, generation, False
                 self._remove_keys()
                 self.is_clean = True
@@ -450,8 +454,7 @@ class ServerEvents(EventStore):
 
     def _is_behind(self, connection: Any) -> bool:
         row = connection.execute(_POSITION, {"scope": self._id}).fetchone()
-        _, generation, last = self._position
-        return row is not None and (row[1] != generation or (row[2] is not None and row[2] != last))
+        return row is not None and row[1:] != self._position
 
     def _release(self) -> None:
         session, self._session = self._session, None

@@ -122,6 +122,10 @@ def test_a_reader_follows_the_writer(place):
         memory.forget(object="tea")
         memory.tell("I like jam.")
         assert reader.store.follow(30.0) == 2
+        memory.tell("I like rye.")
+        memory.store.snapshot()  # its event is in no table any more
+        assert reader.store.follow(30.0) == 1
+        assert reader.store.follow(0.0) == 0
         assert reader.state() == memory.state()
         with pytest.raises(InvalidInputError, match="follow: expected a store with read_only=True"):
             memory.store.follow(0.0)
@@ -186,6 +190,8 @@ def test_rows_and_keys_of_what_is_forgotten_are_gone(cluster, server):
         store.record("notes", {"user": "ben", "text": "secret"})
         ((event,),) = rows(cluster, "SELECT payload FROM embodied_mem.events")
         ((key,),) = rows(cluster, "SELECT key FROM embodied_mem_keys.keys")
+        store.snapshot()  # by the same key: a backup is read by it until something is forgotten
+        assert rows(cluster, "SELECT key FROM embodied_mem_keys.keys") == [(key,)]
         store.forget(user="ben")
         assert rows(cluster, "SELECT count(*) FROM embodied_mem.events") == [(0,)]
         ((new_key,),) = rows(cluster, "SELECT key FROM embodied_mem_keys.keys")
