@@ -90,6 +90,7 @@ def tpu_devices(topology: str) -> list[Any]:
     name = {"v5e": "v5litepod"}.get(kind, kind)
     alone = {"TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": f"{name}-{count}"}
     alone |= {"TPU_WORKER_HOSTNAMES": "localhost", "TPU_WORKER_ID": "0"}
+    alone["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"  # no chip is taken: a lock file that another process left is none of ours
     for variable, value in alone.items():
         os.environ.setdefault(variable, value)
     from jax.experimental import topologies
