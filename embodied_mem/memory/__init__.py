@@ -34,7 +34,8 @@ from .observation import Outcome
 from .recollection import Recollection, WriteReceipt
 from .record import Record, Source
 from .relations import HOUSEHOLD, Relation, Relations
-from .store import MemoryStore, Selector
+from .store import MemoryStore
+from .stored_modules import Selector
 from .vectors import VectorIndex
 
 __all__ = [

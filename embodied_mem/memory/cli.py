@@ -22,10 +22,10 @@ from typing import TextIO
 
 from embodied_mem.errors import DataNotFoundError
 from embodied_mem.memory.export import exported_scope
+from embodied_mem.memory.folder_events import folder_scope, is_store_folder
 from embodied_mem.memory.graph import Scope
 from embodied_mem.memory.lifelong import SERVER_ADDRESSES, LifelongMemory
 from embodied_mem.memory.record import Record
-from embodied_mem.memory.store import folder_scope, is_store_folder
 
 
 def line_of(entry: Record) -> str:

@@ -29,7 +29,7 @@ from .graph import Scope
 from .readers import DEFAULT, Reader
 from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .search import QueryEmbedder, TextIndex
-from .store import Selector
+from .stored_modules import Selector
 
 _ANY = -math.inf
 _NO_STEP = itertools.repeat(None)

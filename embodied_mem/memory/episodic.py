@@ -32,7 +32,7 @@ from .readers import Reader
 from .readers.reading import class_of, effects, refusals
 from .record import Record
 from .search import SIMILAR
-from .store import Selector
+from .stored_modules import Selector
 
 _FIELDS = {"goal": str, "place": str, "won": bool, "steps": int, "why": str, "failures": int}
 _MAX_ACTIONS = 24

@@ -24,7 +24,7 @@ from .events import check
 from .graph import Scope, bytes_of, rows_of
 from .notes import note_of
 from .profile import KnownRow
-from .store import read_state, write_state
+from .stored_modules import read_state, write_state
 
 _FORMAT, _VERSION = "embodied_mem.export", 2
 _OWN = "lifelong"

@@ -18,9 +18,9 @@ from typing import Any
 from ..errors import InvalidInputError, StorageError
 from ..forks import forking_lock
 from .arguments import checked_number, shown
+from .event_store import EventServer
 from .graph import Scope, checked_scope
 from .lifelong import LifelongMemory
-from .store import EventServer
 
 
 class _Place:

@@ -59,6 +59,7 @@ from .chat_writer import Chat, ChatWriter
 from .conflicts import ChatResolver, ConflictReview
 from .embedders import Embedder
 from .episodic import EpisodicMemory
+from .event_store import EventServer
 from .events import LifelongEvent, Value, check
 from .export import exported, imported
 from .graph import MAX_HOPS, Applied, Ended, NewFact, Scope, Snapshot, Subgraph, checked_scope
@@ -98,7 +99,8 @@ from .relations import HOUSEHOLD_RELATIONS, Relations
 from .search import QueryEmbedder
 from .semantic import SemanticMemory
 from .spatial import LEFT, Sighting, SpatialMemory, checked_place
-from .store import EventServer, MemoryStore, RecordedModule, Selector
+from .store import MemoryStore
+from .stored_modules import RecordedModule, Selector
 from .supersession import chances, should_be_first, statement
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked

@@ -41,7 +41,7 @@ from .people import (
 )
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, sorted_union, squashed
-from .store import Selector
+from .stored_modules import Selector
 from .supersession import RareWords, Statement, chances, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, stem, tells_when, words_of

@@ -38,7 +38,7 @@ from typing import Any
 from ..errors import MissingDependencyError, StorageError
 from ..forks import forking_lock
 from .arguments import checked_text
-from .store import (
+from .event_store import (
     Damage,
     DamagedRecord,
     Event,

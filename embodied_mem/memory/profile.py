@@ -55,7 +55,7 @@ from .knowledge import (
 )
 from .record import Record, RecordMemory, Source
 from .search import SIMILAR, QueryEmbedder, TextIndex
-from .store import Selector
+from .stored_modules import Selector
 from .trust import unmarked
 
 EVENT = "profile event"

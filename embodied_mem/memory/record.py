@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..errors import InvalidInputError
 from .arguments import checked_mapping, checked_number, checked_text, shown
-from .store import RecordedModule
+from .stored_modules import RecordedModule
 from .trust import QUOTED, Trust, checked_trust, marked
 
 FIELDS = (

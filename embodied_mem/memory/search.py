@@ -45,7 +45,7 @@ from ..errors import InvalidInputError
 from ..forks import forking_lock
 from .arguments import shown
 from .embedders import Embedder, default_embedder
-from .store import VECTORS_NAME
+from .folder_events import VECTORS_NAME
 from .words import content_words
 
 _BUILT_IN = ("lexical-", "wordllama-")

@@ -58,7 +58,7 @@ from .readers.telling import ROOMS, ToldPlace, read_telling
 from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialIndex, joined, split
-from .store import Selector
+from .stored_modules import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust
 from .vectors import decoded_vector, unit_vector
 from .words import normal, phrases, spelling

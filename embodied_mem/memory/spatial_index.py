@@ -25,7 +25,7 @@ from .paged_rows import PAGE, PagedRows, Words
 from .readers.reading import AGENT, ROOM, class_of
 from .readers.telling import NO_NAMES, Names
 from .relations import HOUSEHOLD_RELATIONS, Relations
-from .store import Selector
+from .stored_modules import Selector
 from .vectors import Looks
 from .words import forms, spelling
 

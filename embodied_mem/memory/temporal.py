@@ -28,7 +28,7 @@ from .events import TemporalEvent, check
 from .graph import Scope
 from .readers import DEFAULT, Reader
 from .record import Record, RecordMemory, Source
-from .store import Selector
+from .stored_modules import Selector
 from .trust import QUOTED, RANK, Trust, checked_trust, marked
 
 Summarizer = Callable[[Sequence[str]], str | None]

@@ -27,7 +27,7 @@ from .graph import Scope
 from .images import image_text
 from .paged_rows import PagedRows
 from .record import Record, RecordMemory, Source, whole_number
-from .store import Selector
+from .stored_modules import Selector
 
 _EVENT = "view event"
 _MICRO = 1e6

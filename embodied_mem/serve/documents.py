@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError
 from ..memory.arguments import shown
-from ..memory.store import Selector, restoring
+from ..memory.stored_modules import Selector, restoring
 
 Namespace = tuple[str, ...]
 

@@ -40,9 +40,10 @@ from ..errors import EmbodiedMemError, InvalidInputError, MissingDependencyError
 from ..evaluation.command import EXTRA_OF, Models, is_installed, weights_folder
 from ..memory import LifelongMemory, Scope
 from ..memory.arguments import shown
+from ..memory.event_store import EventServer
+from ..memory.folder_events import folder_scope
 from ..memory.hot_scopes import HotScopes
 from ..memory.lifelong import server_of
-from ..memory.store import EventServer, folder_scope
 from .tools import GUIDE_SCHEMAS, SCHEMAS, answer
 
 if TYPE_CHECKING:

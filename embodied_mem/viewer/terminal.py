@@ -25,9 +25,9 @@ import numpy as np
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.images import png
+from embodied_mem.memory.folder_events import folder_scope
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.record import Record
-from embodied_mem.memory.store import folder_scope
 from embodied_mem.viewer.page import page
 
 MAX_PICTURE_BYTES = 1 << 26

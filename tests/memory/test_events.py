@@ -17,10 +17,10 @@ from embodied_mem.memory import (
     MemoryStore,
     Scope,
 )
+from embodied_mem.memory.folder_events import FolderEvents
 from embodied_mem.memory.graph import scope_text
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.memory.profile import UserProfile
-from embodied_mem.memory.store import FolderEvents
 from experiments.attacks.notes_module import Notes
 
 EVENT, FORGET = 1, 2

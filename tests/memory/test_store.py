@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from embodied_mem.errors import InvalidInputError, MissingDependencyError, StorageError
 from embodied_mem.memory import LifelongMemory, MemoryStore, Scope
 from embodied_mem.memory.arguments import MAX_DEPTH
-from embodied_mem.memory.store import write_snapshot
+from embodied_mem.memory.folder_events import write_snapshot
 from embodied_mem.native import part
 from experiments.attacks.notes_module import Notes
 from experiments.attacks.planted import preloaded
@@ -442,7 +442,7 @@ def test_a_snapshot_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
         raise StorageError("the disk is full")
 
     store, notes = open_notes(tmp_path, snapshot_bytes=100)
-    monkeypatch.setattr("embodied_mem.memory.store.write_snapshot", refuse)
+    monkeypatch.setattr("embodied_mem.memory.folder_events.write_snapshot", refuse)
     with pytest.warns(RuntimeWarning, match="the disk is full; the next try"):
         [store.record("notes", {"text": f"note {i}"}) for i in range(5)]
     monkeypatch.undo()
@@ -464,7 +464,7 @@ def test_what_is_forgotten_while_a_snapshot_is_written_is_in_no_file(tmp_path, m
         go_on.wait(10)
         return write_snapshot(*arguments)
 
-    monkeypatch.setattr("embodied_mem.memory.store.write_snapshot", slow)
+    monkeypatch.setattr("embodied_mem.memory.folder_events.write_snapshot", slow)
     snapshot = threading.Thread(target=store.snapshot)
     snapshot.start()
     assert writing.wait(10)
@@ -522,7 +522,7 @@ def test_a_forget_that_the_disk_refuses_is_finished_by_the_next_change(
         "forget": lambda: store.forget(user="eve"),
         "snapshot": lambda: store.snapshot(),
     }
-    monkeypatch.setattr(f"embodied_mem.memory.store.{refused}", refuse)
+    monkeypatch.setattr(f"embodied_mem.memory.folder_events.{refused}", refuse)
     with pytest.raises(StorageError, match="no space left"):
         store.forget(user="ann")
     for _ in range(2):
@@ -602,7 +602,7 @@ def test_a_folder_of_an_unreleased_version_is_refused_in_one_sentence(tmp_path):
 
 def test_a_forget_waits_for_a_reader_and_is_finished_by_the_next_change(tmp_path, monkeypatch):
     """A connection of somebody else holds an old moment; while it does, the WAL keeps what was forgotten."""
-    monkeypatch.setattr("embodied_mem.memory.store._BUSY_S", 0.1)
+    monkeypatch.setattr("embodied_mem.memory.folder_events._BUSY_S", 0.1)
     store, _ = open_notes(tmp_path)
     store.record("notes", {"text": "ann has a secret", "user": "ann"})
     with contextlib.closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as reader:

@@ -22,10 +22,10 @@ from typing import TextIO
 from embodied_mem.agents.robot.perceiver import Perceiver, filled_prompt
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.chat import ChatModel
+from embodied_mem.memory.folder_events import folder_scope, is_store_folder
 from embodied_mem.memory.images import Image, pictures_of
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.observation import Perception
-from embodied_mem.memory.store import folder_scope, is_store_folder
 
 
 def main(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.folder_events import VECTORS_NAME
 from embodied_mem.memory.search import PART, VectorFile
-from embodied_mem.memory.store import VECTORS_NAME
 
 NUM_TEXTS = 4 * PART
 OPEN_SLOWLY = """
