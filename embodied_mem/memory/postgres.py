@@ -266,7 +266,8 @@ class ServerEvents(EventStore):
             yield
         except psycopg.Error as error:
             problem = f"{self._name}: cannot {what}: {str(error).strip()}"
-            is_lost = isinstance(error, psycopg.OperationalError) or (self._session and not self._session.is_usable)
+            session = self._session  # None: nothing was asked of the server
+            is_lost = session is not None and (isinstance(error, psycopg.OperationalError) or not session.is_usable)
             if is_lost:
                 problem = self._refusal = f"{problem}; what is recorded is not known: open the store again"
             raise StorageError(problem if is_lost else f"{problem}; nothing was recorded") from error

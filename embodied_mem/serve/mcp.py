@@ -357,8 +357,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
         weights = usable_weights(options.weights)
         if options.tokens is None:
             is_server = isinstance(server_of(options.folder), EventServer)
-            scope = Scope(**given) if is_server else folder_scope(options.folder, **given)
-            if scope == Scope() or (is_server and scope.user is None):
+            fields = {field: name for field, name in given.items() if name is not None}
+            scope = Scope(**fields) if is_server else folder_scope(options.folder, **fields)
+            if scope == Scope() or (is_server and not scope.user):
                 raise InvalidInputError(f"--user: expected one for {options.folder}, which is no memory of a user")
             memories = Memories(options.folder, scope.user, scope, weights)
             with memories.lend(scope.user):  # what cannot be opened is said before a client waits

@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-from embodied_mem.evaluation.on_ray import STARTER, SharedRows
+from embodied_mem.errors import InvalidInputError
+from embodied_mem.evaluation import resume
+from embodied_mem.evaluation.on_ray import STARTER, SharedRows, hosts
 
 ROOT = pathlib.Path(__file__).parents[2]
 WEIGHTS = ROOT / "experiments" / "weights" / "procedures"
@@ -50,6 +52,26 @@ def cluster_of(num_nodes: int):
         yield cluster, [cluster.add_node(num_cpus=1) for _ in range(num_nodes - 1)]
     finally:
         cluster.shutdown()
+
+
+def test_no_cluster_is_said_at_once():
+    pytest.importorskip("ray", reason="pip install 'embodied_mem[ray]'")
+    for address in ("127.0.0.1:1", "127.0.0.1:port"):
+        with pytest.raises(InvalidInputError, match=r"--ray: expected a cluster at .*ray start --head"):
+            hosts(address, print).__enter__()
+
+
+def test_a_host_that_fails_gives_its_batches_back(capsys):
+    def failing(result):
+        assert resume.board.claim("x", BATCHES) == 0
+        raise OSError("no weights on this host")
+
+    with cluster_of(1) as (cluster, _), hosts(cluster.address, failing):
+        resume.board.put("x", [(BATCHES[1][0], [0])])
+        while (batch := resume.board.claim("x", BATCHES)) == -1:
+            time.sleep(0.1)
+    assert batch == 0
+    assert "no weights on this host); others play its episodes" in capsys.readouterr().err
 
 
 def episodes_of(path: pathlib.Path):

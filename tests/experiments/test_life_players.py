@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.evaluate import main
 from experiments.configs._life import MIX
 from experiments.life.benchmark import CONDITIONS, held_out_lives
@@ -17,6 +18,11 @@ register_all()
 @pytest.fixture(scope="module")
 def life():
     return held_out_lives(dataclasses.replace(MIX, num_tasks=60), 1, "dev")[0]
+
+
+def test_conditions_without_deliveries_are_refused():
+    with pytest.raises(InvalidInputError, match=r"^--conditions: expected --deliveries with it"):
+        main(["--config=life", "--conditions", "poisoned"])
 
 
 def test_rows_are_in_order(tmp_path, capsys):

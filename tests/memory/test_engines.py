@@ -283,6 +283,13 @@ def test_stores_of_a_server_share_a_connection_and_a_forked_child_has_its_own(cl
     assert server._session.connection.closed
 
 
+def test_a_server_that_nobody_reaches_has_recorded_nothing(cluster):
+    from embodied_mem.memory.postgres import Server
+
+    with pytest.raises(StorageError, match=r"(?s)ann@127.0.0.1:1/x: cannot open: .*; nothing was recorded$"):
+        LifelongMemory.open(Server("postgresql://ann:secret@127.0.0.1:1/x"), ANN)
+
+
 def test_a_killed_server_loses_nothing_and_hot_scopes_open_again(cluster, server):
     from embodied_mem.memory.hot_scopes import HotScopes
 

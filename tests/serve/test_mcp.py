@@ -374,7 +374,7 @@ def test_bad_tokens_are_refused_before_anything_is_served(tmp_path, capsys, cont
     assert not (tmp_path / "all").exists()
 
 
-def test_users_of_a_server_have_a_scope_each_and_another_program_goes_on():
+def test_users_of_a_server_have_a_scope_each_and_another_program_goes_on(capsys):
     pytest.importorskip("psycopg", reason='pip install "embodied-mem[postgres]"')
     if programs() is None:
         pytest.skip("no PostgreSQL server: apt-get install postgresql")
@@ -394,5 +394,12 @@ def test_users_of_a_server_have_a_scope_each_and_another_program_goes_on():
         finally:
             other.close()
 
+    async def recall(url):
+        async with Client(stdio(url)) as client:
+            return (await called(client, "recall", query="door code"))[0]
+
     with Cluster() as cluster:
         asyncio.run(talk(cluster.url))
+        assert "4711" in str(asyncio.run(recall(cluster.url)))
+        assert served.main([cluster.url, "--robot", "r2"]) == 1
+        assert "--user: expected one" in capsys.readouterr().err
