@@ -24,7 +24,7 @@ _stages: contextvars.ContextVar[Stages | None] = contextvars.ContextVar("stages"
 _FIRST_UNITS = 10
 """No time left is told before so many units of a stage: the first ones compile."""
 _MANY_BLOCKS, _RECENT_BLOCKS = 40, 400
-"""From so many blocks on the slow ones count, too; and the most that are looked at."""
+"""Least blocks at which slow ones count, too; most blocks that are looked at."""
 _RESUMED = 0.2
 """A stage that took less than this share of what others lead to expect was there already."""
 

@@ -30,7 +30,7 @@ from typing import Any
 from .errors import InvalidInputError
 
 GROUPS = ("worlds", "methods", "agents", "deliveries")
-"""What is found by name: cards of worlds, `MemoryMethod`s, agents of other papers, deliveries that need weights.
+"""Groups of names: cards of worlds, `MemoryMethod`s, agents of other papers, deliveries that need weights.
 Another package names its own in the group of entry points `embodied_mem.<group>`."""
 
 BUILT_IN = ("alfworld", "eb_alfred", "eb_habitat", "memento", "scienceworld")
@@ -40,7 +40,7 @@ PARTS = (
     "env", "generated", "convert", "reader", "agent", "skills", "examples", "instruction", "tasks", "samples",
     "benchmark", "parity",
 )  # fmt: skip
-"""What a card may name beside backends."""
+"""Parts that a card may name beside backends."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,7 @@ from embodied_mem.progress import Progress
 from tables import table_of_faults
 
 MAX_FAULTS = 20
-"""Of one attack; its turns end here, so that a fault which is always there does not fill the disk."""
+"""Most faults of one attack; its turns end there, so that a fault which is always there does not fill the disk."""
 
 WEIGHTS = {"mutate_native": 6.0} | {f"kill_{what}": 4.0 for what in ("write", "snapshot", "forget", "open", "vectors")}
 """Shares of the time, where they are not 1: one attack for ten readers; kills, some twenty a second."""

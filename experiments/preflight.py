@@ -38,9 +38,9 @@ from embodied_mem.training.config import (
 SHORT_PROMPT = 256
 """Tokens; shorter prompts are hardly met."""
 _KEPT_CHECKPOINTS = 3
-"""Of a stage on disk: two, and the one that is being written."""
+"""Checkpoints of a stage on disk: two, and the one that is being written."""
 _PROCESS_BYTES = 2 * 10**9
-"""What Python, JAX and a run's samples take of the host's memory."""
+"""Host memory of Python, JAX and a run's samples."""
 _SMALL_FILES_BYTES = 200 * 10**6
 """Bank, samples, metrics and reports of a run."""
 

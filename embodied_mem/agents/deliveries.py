@@ -266,13 +266,13 @@ FOR_THE_REST = 384
 that needs more loses the end of the memory, as any prompt that is too long loses its middle (`compiler.executor`)."""
 
 GUIDANCE = ("subgoal", "place", "short", "command")
-"""How much guidance says: what is to be done; also where, as the compiler writes it; the next command, by the rules
+"""Amounts of guidance: what is to be done; also where, as the compiler writes it; the next command, by the rules
 that carry out guidance, without the place that a thing is taken from, cleaned, heated or cooled with (`take mug 1`);
 that command. All but the second are for executors that were not trained to read it. `guidance_only` carries out what
 is said."""
 
 SOFT_SETTINGS = ("intact", "swapped", "noise", "zero", "only")
-"""What becomes of soft tokens on their way: nothing; those of another row; noise of their own mean and spread; zeros;
+"""Changes of soft tokens on their way: none; those of another row; noise of their own mean and spread; zeros;
 `only`: the hint is left out. Joined by `+`: `only+swapped`."""
 
 

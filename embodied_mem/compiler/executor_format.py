@@ -28,7 +28,7 @@ ASKED = "next command:"
 _EXAMPLE = "\n\nExample:\n"
 
 _MARKS = " \t`\"'*>."
-"""What models put around a command."""
+"""Characters that models put around a command."""
 
 
 class PlainFormat:

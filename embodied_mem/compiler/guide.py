@@ -75,4 +75,4 @@ def withheld_from(pool: Pool, whole: Pool, reading: Reading) -> tuple[LeftOut, .
 
 
 ALL = Reading(k=32, kinds=KINDS)
-"""What a memory could show of a step."""
+"""Everything that a memory could show of a step."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 SOFT_TOKEN = "<soft>"
 _SOFT_LINE = re.compile(rf"\n((?:{SOFT_TOKEN})+)(\n>)\Z")
 _USED_UP = re.compile(r"((?:was|\bused \w+) in [a-z]+ \d+) x\b")
-"""Where an experience found something, marked as used up."""
+"""Place where an experience found something, marked as used up."""
 _LEFT_LINE = re.compile(r"\nleft: [^\n]*(?=\n[^\n]*\n=\Z)")
 PLACE_PATTERN = re.compile(r"\ban? ([a-z]+) (\d+)")
 

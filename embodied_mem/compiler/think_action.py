@@ -29,7 +29,7 @@ from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.chat import template_of
 
 MAX_REPLY_TOKENS = 512
-"""As verl-agent's `max_response_length`."""
+"""verl-agent's `max_response_length`."""
 
 _REPLY = (
     "First think about the situation, between <think> and </think>. Then choose one of the admissible actions and "

@@ -25,7 +25,7 @@ from embodied_mem.memory.pool import Pool
 from embodied_mem.memory.readers import DEFAULT, Reader
 
 _FOUND_IN = re.compile(r"((?:was|\bused \w+) in )([a-z]+) (\d+)")
-"""Where an experience found something, as `Experience.brief` says it."""
+"""Place where an experience found something, as `Experience.brief` says it."""
 
 
 @dataclasses.dataclass

@@ -32,7 +32,7 @@ from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError, SimulatorError
 
 CRASHED = "The simulator failed; this episode is lost."
-"""How the text of an episode begins whose process died; the last line of the cause follows."""
+"""First line of an episode whose process died; the last line of the cause follows."""
 
 NO_EPISODE = "There is no episode here: the last reset failed. Reset this env."
 """The text of an env whose reset failed."""
@@ -88,7 +88,7 @@ class Episode:
     """The program ended the episode for its length."""
     crashed: bool = False
     crash_reason: str = ""
-    """What the program said last."""
+    """Last line of the program."""
     commands: Sequence[str] = dataclasses.field(default_factory=list)
 
     @property

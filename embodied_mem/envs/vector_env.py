@@ -63,9 +63,9 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     default_tasks = ""
     """Tasks where none are named; no test split where there is another."""
     action_forms: tuple[str, ...] = ()
-    """What an action looks like where `info` has no `admissible_commands`, since names are part of it."""
+    """Forms of actions where `info` has no `admissible_commands`, since names are part of it."""
     has_chance = False
-    """Whether the seed decides more than the order of tasks."""
+    """True if the seed decides more than the order of tasks."""
     made_by: Callable[[], NativeVectorEnv] | None = None
     """Makes such envs again, set by `make`."""
 

@@ -28,7 +28,7 @@ from embodied_mem.progress import Progress
 from embodied_mem.registry import card, load, names
 
 ASPECTS = ("feedback", "valid", "progress", "won", "over")
-"""What is compared after each step."""
+"""Values compared after each step."""
 
 
 class Parity(Protocol):

@@ -182,7 +182,7 @@ CURVES = (
     ("grpo", "equal_share", "text_kl_to_start"),
     ("grpo", "text_entropy", "soft_entropy"),
 )
-"""What is drawn: a stage with two metrics, on the left and the right axis."""
+"""Stages, each with its metrics on the left and the right axis."""
 
 
 def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:

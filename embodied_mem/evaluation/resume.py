@@ -42,7 +42,7 @@ class Board(Protocol):
 
 
 board: Board | None = None
-"""That of this process; None where it plays alone."""
+"""Board of this process; None where it plays alone."""
 
 
 class Finished(Generic[Row]):

@@ -44,8 +44,9 @@ CHECKED_GAMES = 8
 MIN_ACCEPTED = 0.5
 """Share of commands that have an effect, below which an executor without a win is refused."""
 COUNTS = ("outputs", "withheld", "judged", "nothing_due", "rightly", "hint_tokens")
-"""Of a compiler: its outputs; those without guidance; those beside which there is the teacher's; of these, steps at
-which the teacher gives no guidance, and at which neither does; tokens of guidance and soft tokens in the prompts."""
+"""Counts of a compiler: its outputs; those without guidance; those beside which there is the teacher's; of these,
+steps at which the teacher gives no guidance, and at which neither does; tokens of guidance and soft tokens in the
+prompts."""
 
 
 def result_of(

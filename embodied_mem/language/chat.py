@@ -25,7 +25,7 @@ Json = dict[str, Any]
 """A JSON object."""
 
 MAX_TOKENS = 1 << 40
-"""Of one call; more is no count."""
+"""Most tokens of one call; more is no count."""
 
 
 class ChatError(EmbodiedMemError, RuntimeError):

@@ -23,7 +23,7 @@ KEYWORDS = {
     "type", "enum", "const", "anyOf", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
     "minimum", "maximum", "minLength", "maxLength", "pattern", "title", "description",
 }  # fmt: skip
-"""What `problems` understands; the last two say nothing about a value."""
+"""Keywords that `problems` understands; the last two say nothing about a value."""
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float),

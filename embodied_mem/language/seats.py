@@ -19,7 +19,7 @@ from .chat import ChatError, ChatModel, ChatReply, Json, Message, UsageMeter
 
 SEATS = ("planner", "critic", "preprocessor", "memory", "perceiver")
 COUNTS = ("calls", "tokens", "ms", "failed")
-"""What is counted of a seat: answered calls, their tokens, the time spent waiting, calls without an answer."""
+"""Counts of a seat: answered calls, their tokens, the time spent waiting, calls without an answer."""
 
 
 class Seat:

@@ -29,11 +29,11 @@ from .words import content_words
 
 _FOUND = 8
 _FEW = 16
-"""Of a profile, whose words and vectors then say what fits: words that both have may be lost in a sum of vectors."""
+"""Least knowledge asked of a profile; words and vectors then rank it, since a sum of vectors may lose shared words."""
 _OF_QUOTED = 0.9
-"""Of the score of what another agent or a document says."""
+"""Factor on the score of words of another agent or a document."""
 _BIAS, _WEIGHTS = -3.47, (2.57, 2.22, 1.34, -0.58, -1.17)
-"""Of `features`; learned on generated dialogues and weeks by `experiments/dialogues/calibration.py`."""
+"""Logistic regression over `features`, of generated dialogues and weeks (`experiments/dialogues/calibration.py`)."""
 _LEAST = 0.05
 """Below this nothing fits: two words whose hashes meet."""
 

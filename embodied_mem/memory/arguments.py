@@ -20,7 +20,7 @@ from ..errors import EmbodiedMemError, InvalidInputError
 from ..types import Episode, Step
 
 LEAST, MOST = -(2**63), 2**63 - 1
-"""What a time, a step and the number of an episode can be."""
+"""Range of a time, a step and the number of an episode."""
 
 WHEN = ("episode", "step", "time")
 """Fields of an event that say in which episode, at which step and when."""

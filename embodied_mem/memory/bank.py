@@ -280,7 +280,7 @@ _NAME = r"[A-Za-z][\w'-]*(?: [A-Za-z][\w'-]*){0,2}(?: \d+)?"
 _CLAUSE = re.compile(
     rf"(?:{_NAME} )?(?:was in|placed in|heated in|cooled in|cleaned at) {_NAME}|used {_NAME}(?: in {_NAME})?|\d+ steps?"
 )
-"""What a reason by rules may say in one line of a prompt. What else stands in it comes from who wrote the episode."""
+"""Words of a reason by rules in one line of a prompt. Any others come from the writer of the episode."""
 _LIKE_CLAUSE = re.compile(r"(?:.* )?(?:was in|placed in|heated in|cooled in|cleaned at) .*|used .*", re.DOTALL)
 _COUNT = re.compile(r"\d+ steps?")
 _MAX_QUOTED = 600

@@ -191,7 +191,7 @@ def _report_text(num_nodes: int, facts: list[Fact], found: Mapping[str, tuple[An
 
 
 Verdict = Literal["old", "new", "neither"]
-"""Which of the two ends: the fact that was there, the one that contradicts it (it never held), or none."""
+"""The fact that ends: the one that was there, the one that contradicts it (it never held), or none."""
 
 _VERDICTS = get_args(Verdict)
 

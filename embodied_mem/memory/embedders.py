@@ -120,7 +120,7 @@ START = "▁"
 """Stands before the first letter of a word."""
 _MAX_WORDS = 1 << 12
 _MAX_LETTERS = 64
-"""Of a word that is cut up: what is longer is no word, and the work grows with the square."""
+"""Longest word that is cut up; longer ones are no words, and the work grows with the square."""
 
 
 class StaticEmbedder:

@@ -46,7 +46,7 @@ from .spatial_index import HOLDS, SEPARATOR, STATE, SpatialIndex, joined, split
 from .words import spelling, stem
 
 THETA = 0.75
-"""How similar two things must be at least to be one."""
+"""Least similarity of two things that are one."""
 
 _PART = re.compile(r"[^\W\d_]+['\u2019]s(?!\w)|[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")

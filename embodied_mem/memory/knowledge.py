@@ -86,7 +86,7 @@ _PLACEMENT = re.compile(
 _NEXT_PLACEMENT = re.compile(
     rf" ?,? ?(?:and )?(?:then |finally )?(?P<things>(?:the|an?|my) .+?) {_TO_PLACE}", re.IGNORECASE
 )
-"""What goes on without its verb: "put the cup on the desk, (and) the pen in the drawer"."""
+"""A placement without its verb: "put the cup on the desk, (and) the pen in the drawer"."""
 
 _GOES_ON = re.compile(
     r" and (?:then |finally )?(?=(?:the|an?|my) .{1,80}? (?:onto|into|on|in|next to) )", re.IGNORECASE

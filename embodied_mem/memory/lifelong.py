@@ -119,7 +119,7 @@ _MAX_GAP = 1 << 16
 _MAX_NODES = 64  # around a conflict
 _MAX_CACHED = 256
 _OF_HABIT = 0.9
-"""Of the score of a place on the map: what a habit or a step of the same thing has at most."""
+"""Highest score of a habit or a step, as a share of the score of the same thing's place on the map."""
 _MAX_KNOWN = 40
 """Facts that a perceiver is told."""
 SERVER_ADDRESSES = ("postgresql://", "postgres://")

@@ -57,7 +57,7 @@ RESERVED = (
 
 _EVENT = "notes event"
 _NEAR = {1: 0.3, 2: 0.2}
-"""By how many notes it is away: of the better of the two there."""
+"""Distance in notes -> share of the score of the better neighbour at it."""
 _ANSWER = 0.3
 _CONVERSATION = 0.3
 _SPEAKER = 0.2

@@ -23,12 +23,12 @@ _WORDS_OF_DOUBT = "not no never isn wasn was were be if or would should might co
 _NO_NAMING = frozenset(_WORDS_OF_DOUBT.split())
 _NO_ROLE = LIGHT | _NAMING
 ROLES = ("user", "human")
-"""What chats call their user."""
+"""Names that chats give their user."""
 _WORDS_OF_SELF = "i me my mine myself we us our ours"
 _SELF = frozenset(_WORDS_OF_SELF.split())
 _MAX_ROLE = 3
 _AFTER_NAME = re.compile(r",|'s\b| (?:is|and)\b")
-"""What follows a name that begins a sentence."""
+"""Text after a name that begins a sentence."""
 _MY = re.compile(r"\b(?:my|our) ([a-z]+(?: [a-z]+){0,2})\b", re.IGNORECASE)
 _GIVE = "give|offer|serve|bring|hand|get|cook|make|bake|prepare|order|buy|feed|pour|have|eat|drink|try|use|wear|take"
 _MAY_OFFER = re.compile(

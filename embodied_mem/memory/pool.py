@@ -28,7 +28,7 @@ from .record import Record, Source, new_record
 from .words import words_of
 
 FORMS = ("brief", "rationale", "trajectory")
-"""Of a trajectory: one line, as `Experience.brief`; also goal, outcome and actions; every command with its answer."""
+"""Forms of a trajectory: `Experience.brief` alone; also goal, outcome and actions; every command with its answer."""
 KINDS = ("experience", "failure", "place", "told", "rule")
 """Won and lost episodes; where things are; what somebody said, and what follows from it; regularities and lessons."""
 _KIND, _TEXT, _DATA = map(Record._fields.index, ("kind", "text", "data"))
@@ -87,7 +87,7 @@ class Reading:
 class Pool(Sequence[Experience]):
     """The records for a step, best first, and those that were found and left out.
 
-    Who reads experiences alone finds in it those among the records.
+    As a sequence it is its `experiences`: length, index and iteration see no other records.
     """
 
     records: tuple[Record, ...] = ()
@@ -95,7 +95,7 @@ class Pool(Sequence[Experience]):
 
     @property
     def experiences(self) -> list[Experience]:
-        """The trajectories among them."""
+        """The trajectories among the records."""
         return [record.data["experience"] for record in self.records if "experience" in record.data]
 
     def __len__(self) -> int:

@@ -61,7 +61,7 @@ from .trust import unmarked
 EVENT = "profile event"
 _MAX_CANDIDATES = 5
 _MAX_DENIED = 16
-"""How much of what is most similar to a denial is looked at."""
+"""Knowledge most similar to a denial that is looked at."""
 
 
 class KnowledgeChange(TypedDict):

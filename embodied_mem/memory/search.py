@@ -49,7 +49,7 @@ from .folder_events import VECTORS_NAME
 from .words import content_words
 
 _BUILT_IN = ("lexical-", "wordllama-")
-"""How the names of the embedders of this package begin."""
+"""Beginnings of names of this package's embedders."""
 _OF_WORDS, _OF_WORDS_BESIDE_AN_ENCODER = 0.7, 0.6
 """Weight of shared words beside the cosine; an encoder reads more than words. Chosen on LoCoMo and BEAM."""
 _MAX_QUERIES = 64

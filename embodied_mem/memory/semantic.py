@@ -50,7 +50,7 @@ _MAX_LESSONS = 4
 _SIMILAR = 0.3
 
 _MAX_TURNS = 64
-"""How far back an action is compared with earlier ones of its task; the end of the task sees all of them."""
+"""Earlier actions of a task that an action is compared with; the end of the task sees all of them."""
 
 _EMPTY = frozenset("a an the is are be was were to of that it its there this then do does".split())  # noqa: SIM905
 

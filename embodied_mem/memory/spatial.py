@@ -71,7 +71,7 @@ _FIELDS = {
     "correct": Fields(WHEN),
 }
 _MAX_PLACE_BYTES, _MAX_NAME_BYTES = 2048, 2047
-"""Of UTF-8: a node's name is both with a slash between them, and the graph takes 4,096."""
+"""Bytes of UTF-8: a node's name is both with a slash between them, and the graph takes 4,096."""
 
 
 def checked_place(place: Any) -> str:
@@ -189,7 +189,7 @@ def rivals(now: Snapshot, fact: Names, rules: Sequence[ConflictRule]) -> Iterato
 
 
 _RESTING = ("in", "on")
-"""What is in or on a thing cannot carry it."""
+"""Relations of a thing that cannot carry the one it is in or on."""
 _MAX_NESTED = 8  # things in one another
 
 
@@ -231,7 +231,7 @@ def _chain(index: SpatialIndex, node: int, outer: int, relations: Sequence[str],
 
 
 SHOWN = ("in", "on")
-"""What a look at a receptacle shows: not what is under it."""
+"""Relations that a look at a receptacle shows; "under" is none of them."""
 
 _MAX_VISITED = 64
 _WHY = tuple(f"{hop} hops from what the query names or from the agent" for hop in range(MAX_HOPS + 1))

@@ -50,7 +50,7 @@ from embodied_mem.models.vision.qwen_vl_vision import VisionTower, see
 from embodied_mem.models.weights_version import WeightsWatch
 
 PARTS = (4, 2)
-"""What follows the kept columns fills the smallest of these parts of a length bucket that holds it, or all of it."""
+"""Divisors of a length bucket: columns after the cached ones fill the smallest part that holds them, or all of it."""
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "config", "blocks"))

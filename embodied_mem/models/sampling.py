@@ -330,9 +330,11 @@ def decode(
 
 
 UNROLLED_BACKENDS = ("cpu", "gpu")
-"""Where sampling runs the layers one by one even if training scans them. XLA's loop over layers copies each layer's
-weights out of the stack before it uses them, in every step, and writing one token costs hardly more than reading the
-weights once: on a CPU the copy is most of the time. A TPU's loop reads them within the products."""
+"""Backends on which sampling runs the layers one by one even if training scans them.
+
+XLA's loop over layers copies each layer's weights out of the stack before it uses them, in every step, and writing one
+token costs hardly more than reading the weights once: on a CPU the copy is most of the time. A TPU's loop reads them
+within the products."""
 LAYOUT_SHARE = 6
 """The second layout, in which the layers are apart, takes at most one part in so many of a device's memory."""
 

@@ -137,7 +137,7 @@ def _schemas(tools: Mapping[str, tuple[str, dict[str, Any]]]) -> list[dict[str, 
 
 
 SCHEMAS = _schemas(_TOOLS)
-"""For `tools=` of an OpenAI-compatible server."""
+"""Value of `tools=` for an OpenAI-compatible server."""
 GUIDE_SCHEMAS = _schemas(_GUIDE_TOOLS)
 """Likewise, where there is a compiler."""
 

@@ -34,9 +34,9 @@ class WorldConfig(vf.TasksetConfig):
     world: str = "alfworld"
     """Name of the world."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """Of the world's class, such as `tasks` and `max_steps`; without `tasks` as `gymnasium.make` plays it."""
+    """Options of the world's class, such as `tasks` and `max_steps`; without `tasks` as `gymnasium.make` plays it."""
     num_tasks: int = Field(100, ge=1)
-    """How many tasks: of the seeds from 0 on."""
+    """Number of tasks: of the seeds from 0 on."""
 
 
 class WorldData(vf.TaskData):

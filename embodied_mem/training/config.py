@@ -359,7 +359,7 @@ class GRPOConfig(ConfigPart, part="grpo"):
         rollout_rows: episodes side by side; the next takes the place of one that is over. 0: all of an update.
         microbatch: step samples per forward-backward pass; gradients are accumulated.
         minibatches: optimizer steps per batch of episodes; with more than one, later ones are off-policy and clipped.
-        density: how the log-densities of a soft token's D numbers count, see `objectives.grpo_update`: their `sum` is
+        density: how the log-densities of a soft token's D numbers count, see `grpo.make_grpo_gradient`: their `sum` is
             the policy gradient to the letter, their `mean` is D times less, `root` sqrt(D) times less.
         old_log_probs: of whom, `sampler` or `trainer`. The trainer's make the first ratio 1 where the two round
             differently (bfloat16); they cost a forward pass.

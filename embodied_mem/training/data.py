@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the whole batch."""
+        """Tokens of prompt, completion and suffix."""
         return len(self.prompt) + len(self.completion) + len(self.suffix)
 
 

@@ -73,7 +73,7 @@ from embodied_mem.training.teachers.dagger import delivery_in_training
 from embodied_mem.training.teachers.games import Games
 
 DENSITIES: dict[str, Callable[[int], float]] = {"mean": lambda d: 1.0, "root": math.sqrt, "sum": float}
-"""What the mean of D log-densities is multiplied with."""
+"""Name -> factor on the mean of D log-densities."""
 
 
 def group_normalized_advantages(rewards: jax.Array, eps: float = 1e-6) -> tuple[jax.Array, jax.Array]:
@@ -446,7 +446,7 @@ def make_grpo_update(optimizer: optax.GradientTransformation, places: Any) -> Ca
 
 
 MAX_LOG_PROB_GAP = 1e-3
-"""In float32, the most that sampler and trainer may differ in a log-prob before the first update of a batch; the two
+"""Largest difference of sampler and trainer in a float32 log-prob before the first update of a batch; the two
 compute the same numbers in another order, which gives some 1e-5."""
 
 

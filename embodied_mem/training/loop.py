@@ -251,20 +251,10 @@ def _drop_from(path: Path, next_step: int) -> int | None:
 
 
 def _open_events(directory: Path, next_step: int) -> Any:
-    """Open TensorBoard's event file.
-
-    tensorboardX imports torch where it is, a second and 190 MB, for the types of its hints alone.
-    """
-    is_there = "torch" in sys.modules
-    if not is_there:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # `import torch` fails, which tensorboardX expects
     try:
         import tensorboardX
     except ImportError as error:
         raise MissingDependencyError("tensorboardX is missing: pip install 'embodied_mem[train]'") from error
-    finally:
-        if not is_there:
-            del sys.modules["torch"]
     return tensorboardX.SummaryWriter(str(directory), purge_step=next_step or None)
 
 

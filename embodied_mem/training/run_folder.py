@@ -19,7 +19,7 @@ from embodied_mem.errors import CheckpointError
 from embodied_mem.training.config import STAGES, Config
 
 _MADE = ("checkpoints", "episodes_0.jsonl.gz")
-"""What a stage that has begun has in its folder; the correction plays its episodes before it trains."""
+"""Files of a stage that has begun; the correction plays its episodes before it trains."""
 
 
 _LOG = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from embodied_mem.training.teachers.episodes import Act, Each, play_teacher
 from embodied_mem.training.teachers.lesson import Commanding, TaskSource, Teacher
 
 TEACHER_STEPS = 50
-"""Of a training task; a world's own limit holds where its tasks are scored."""
+"""Most steps of a training task; a world's own limit holds where its tasks are scored."""
 
 
 @dataclasses.dataclass(frozen=True)

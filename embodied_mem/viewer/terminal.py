@@ -31,7 +31,7 @@ from embodied_mem.memory.record import Record
 from embodied_mem.viewer.page import page
 
 MAX_PICTURE_BYTES = 1 << 26
-"""Of all pictures in a page."""
+"""Most bytes of all pictures in a page."""
 
 
 def trace_data(path: pathlib.Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ register_all()
 
 TRIALS = 0, 1, 4
 EVERY = 3
-"""Of the `dev` games, so many-th ones are taken."""
+"""Step through the `dev` games: every third one is played."""
 ASKS_WHEN_IT_OBSERVES = ("g_memory",)
 """Methods that keep questions; with another setting they observe all anew."""
 

@@ -33,7 +33,7 @@ from embodied_mem.evaluation.intervals import paired_difference
 BUDGETS = (4, 8, 16)
 CONTROLS = ("zero", "swapped", "noise")
 GAIN, SWAP_COST = 0.10, 0.20
-"""What soft tokens alone have to win over nothing, and what swapping them has to cost."""
+"""Least gain of soft tokens alone over nothing, and least loss by swapping them."""
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from . import Counts
 from .kills import KILLS, Page, _bytes, _child, _killed
 
 _LONGEST_S = 2.0
-"""Of one call with odd arguments."""
+"""Longest time of a call with odd arguments."""
 
 
 class _Client:

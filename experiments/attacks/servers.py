@@ -39,7 +39,7 @@ FORGET_EVERY, SECRET = 25, 3
 SHARED_SCOPES = 20
 """Scopes that all workers want, one at a time; each other scope is of one worker."""
 HOT_SHARE = 0.5
-"""Of a worker's scopes, how many stay open."""
+"""Share of a worker's scopes that stay open."""
 FAULTS = {"worker": 0.85, "connection": 0.1, "server": 0.05}
 MEAN_WAIT_S = 0.5
 PATIENCE_S = 30

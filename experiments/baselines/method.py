@@ -26,7 +26,7 @@ class SearchingMethod(MemoryMethod):
     """A method that searches its texts by a question."""
 
     TASK_WEIGHT = 1
-    """How often the task stands in a question before the room; 0 for the task alone. Free: chosen on `dev` games,
+    """Times that the task stands in a question before the room; 0 for the task alone. Free: chosen on `dev` games,
     with as many tries for every method (`experiments/analyses/baseline_trials.py`)."""
     TOP_K = 5
     """Entries that are recalled."""

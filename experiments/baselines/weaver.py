@@ -31,7 +31,7 @@ from embodied_mem.models.soft_mem import SoftMem, SoftMemConfig, embedding_std, 
 from embodied_mem.parallel.sharding import leaf_path
 
 NUM_QUERIES = 8
-"""Of the prompt, and likewise of every later step."""
+"""Soft tokens after the prompt, and after every later step."""
 
 
 class Weaving(nnx.Module):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 DEPTHS = {1: 10, 5: 10, 10: 10, 20: 20}
 """Depth of a recall -> number of turns that a contender is asked for."""
 _K = 10
-"""Of NDCG, of a row's progress and of the time of a query."""
+"""Rank at which NDCG, a row's progress and the time of a query are taken."""
 _PEER, _ENCODER = "bm25", "minilm"
 _Key = tuple[str, str]
 """Contender, kind of question; "" for all kinds."""

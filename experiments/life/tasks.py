@@ -181,7 +181,7 @@ def pools_of(
 
 
 READING = Reading(k=12, kinds=KINDS, newest_first=True, with_ages=True, focused=True)
-"""What `--config=life` reads of a pool."""
+"""Reading of a pool by `--config=life`."""
 
 
 def play_by_teacher(life: Life, setting: str) -> list[Outcome]:

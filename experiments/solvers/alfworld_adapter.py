@@ -25,7 +25,7 @@ Flags = np.ndarray[Any, Any]
 """One number or bool per env."""
 NOTHING = "Nothing happens."
 SUCCESS = "Last action executed successfully"
-"""How EmbodiedBench's worlds begin their answer to an action that was done."""
+"""First words of an EmbodiedBench world's answer to an action that was done."""
 
 _CHANGE = "You {verb} the {held} using the {place}."
 _ANSWERS = {

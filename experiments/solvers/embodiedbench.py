@@ -509,7 +509,7 @@ def rows_of(episodes: Sequence[EpisodeResult]) -> dict[str, dict[str, dict[str, 
 
 
 COUNTED = ("won", "progress", "steps", "plans", "vetoes", "tokens", "milliseconds")
-"""What a row has of each task."""
+"""Columns of a row for each task."""
 
 
 def _columns(episodes: Sequence[EpisodeResult]) -> dict[str, np.ndarray]:
@@ -572,7 +572,7 @@ def table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], published: Sequen
 BATCH = 25
 """Tasks in lockstep, with all seeds of each."""
 MAX_REQUESTS = 8
-"""At a time, to a server that compiles."""
+"""Requests at a time to a server that compiles."""
 
 
 def source_of(world: str) -> TaskSource:

@@ -39,7 +39,7 @@ from embodied_mem.registry import load
 
 MAX_SUMMARIES = 32
 REVIEW_TIMEOUT_S = 600.0
-"""For a verdict on a conflict: what a slow model says counts, so that a recording gives the same again."""
+"""Time for a verdict on a conflict. A slow model's verdict counts, so that a recording gives the same again."""
 FIRST_VIEW = "observe"
 """Action under which memory keeps what is seen before the first command, where a perceiver looks at it."""
 

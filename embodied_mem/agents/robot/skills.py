@@ -100,7 +100,7 @@ class Skill:
 
 
 TASK_COMPLETE = Skill("task_complete", (), "Ends the task: all that it asks for is done.")
-"""By which an agent ends a task that nobody else ends. It is never carried out."""
+"""The end of a task that only the agent can end. It is never carried out."""
 
 
 def read_command(skills: Sequence[Skill], command: str) -> Call | None:

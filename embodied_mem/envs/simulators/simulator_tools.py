@@ -23,7 +23,7 @@ ENOUGH = 10**9
 """Steps that no episode takes."""
 
 POINTER = b"version https://git-lfs.github.com/spec/"
-"""How a file begins that Git LFS has not fetched yet."""
+"""First bytes of a file that Git LFS has not fetched yet."""
 
 EGL = "libEGL.so.1"
 

@@ -15,10 +15,10 @@ from .reading import PLAIN, Event, FirstOf, Reader, Reading
 from .telling import TELLING
 
 DEFAULT = HOUSEHOLD
-"""Of a module alone, and of worlds without a reader."""
+"""Reader of a module alone, and of worlds without one."""
 
 EVERYDAY = FirstOf(HOUSEHOLD.name, HOUSEHOLD, ENGLISH, TELLING)
-"""Of `LifelongMemory`; it has the name that memories of the household reader keep."""
+"""Reader of `LifelongMemory`; it has the name that memories of the household reader keep."""
 
 __all__ = [
     "DEFAULT",

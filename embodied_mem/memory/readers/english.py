@@ -31,7 +31,7 @@ _IS = re.compile(
     r"(?:\b(?P<who>there|here|it|that|he|she)['’]s(?=\s))"
     r"|['’]s(?=\s+(?:on|in|at|under|not|a|an|the|now|still|next|behind|near|by|inside|above|below|off)\b)"
 )
-"""Where an ending is "is", whatever else a sentence has; elsewhere it is, if the sentence has no other."""
+"""An ending that is "is" in any sentence; elsewhere it is only if the sentence has no other."""
 
 _HAS_BE = re.compile(r"\b(?:is|are|am|was|were)\b|['’](?:m|re)\b")
 PREPOSITIONS = dict(

@@ -48,10 +48,10 @@ _GO = re.compile(r"go to (.+)\Z")
 _SAYS_NOTHING = ("There's nothing special about ", "Available commands", "-= Welcome to ", "Your task is to")
 _DONE_VERBS = ("arrive", "pick", "put", "move", "open", "close", "clean", "heat", "cool", "turn")
 _DONE = tuple(f"You {verb} " for verb in _DONE_VERBS)
-"""How answers begin that report what was done: there is no need to read them to the end."""
+"""First words of answers that report a finished action: nobody needs to read them to the end."""
 
 _NAMES_SOMETHING = re.compile(r"\b(?:the|an?|any|it|its|your)\b|\d")
-"""In a refusal: what it is about, or why, is more than that nothing happened, and no rule reads it."""
+"""Words of a refusal's object or reason: they say more than that nothing happened, and no rule reads them."""
 
 _REFUSED = Reading(refused=True)
 _NOTHING = Reading()

@@ -34,7 +34,7 @@ The longest instruction of MEMENTO has 439 and the longest turn of LoCoMo 710. R
 """
 
 STATE_AFTER = {"clean": "clean", "heat": "hot", "cool": "cool"}
-"""What a thing is after it was cleaned, heated, cooled."""
+"""State of a thing after it was cleaned, heated, cooled."""
 
 
 @dataclasses.dataclass(frozen=True)

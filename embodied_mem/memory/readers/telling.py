@@ -54,16 +54,16 @@ _UNSURE = re.compile(
     r"|according to|everything|everyone|anything|is not it|are not they|by (?:noon|midnight|\d+)"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b|[\"“”«»]"
 )
-"""Of a sentence that asserts nothing."""
+"""Words of a sentence that asserts nothing."""
 _UNDONE = re.compile(
     r"\b(?:had|will|shall|must|ought|needs?|wants?|wanted|going to|gonna|about to|plan|planned|planning|please|let"
     r"|never|before|like|try|trying|tried|once|why|how|when|remember|except|not|nobody|no|none|only)\b"
 )
-"""Of a clause that asserts nothing, but by forms of its own."""
+"""Words of a clause that asserts nothing except by forms of its own."""
 _TAKEN_BACK = re.compile(
     r"(?:just kidding|(?:only )?joking|i (?:think|guess|believe|suppose)|not|no|or|wait|at least|was)\b"
 )
-"""How a sentence begins that may take back what stands before it."""
+"""First words of a sentence that may take back the one before it."""
 _IDLE = re.compile(
     r"\b(?:just|already|now|currently|again|also|still|actually|simply|really|quickly|carefully|anyway|safely|then"
     r"|either|by (?:accident|mistake)|accidentally|for (?:now|the moment|you)|at the moment|right now|so far|earlier"

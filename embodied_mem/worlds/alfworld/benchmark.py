@@ -106,13 +106,13 @@ MAX_STEPS = 50
 ASKING = {"memharness", "reflexion", "verl_agent"}
 """Agents of other papers that act by a chat model where there is one."""
 THINKING = {"memharness", "verl_agent"}
-"""Of these, agents whose prompts and replies are those of `--format think_action`."""
+"""Agents among these whose prompts and replies are those of `--format think_action`."""
 CHAT_AGENTS = chat_agents(ABLATIONS)
 """Agents that ask a chat model -> the agent by rules with the same parts."""
 MAX_REQUESTS = 8
-"""At a time, to a server; likewise episodes side by side of a published model in this process."""
+"""Requests to a server at a time; likewise episodes side by side of a published model in this process."""
 MAX_ACTION_TOKENS = 24
-"""Of a published model."""
+"""Tokens of an action of a published model."""
 IN_WORDS = ("none", "static", "compiled_text", CHAT, "guidance_only", "teacher")
 """Deliveries that a published model can read, beside those of memory methods."""
 

@@ -22,7 +22,7 @@ from embodied_mem.worlds.alfworld.wording.text import CHANGERS, CHANGES, TASK_TY
 _FIRST = ("copper", "harbour", "tuesday", "velvet", "maple", "lantern", "winter", "pepper", "marble", "falcon")
 _SECOND = ("round", "thing", "drill", "turn", "habit", "number")
 NAMES = tuple(f"{first} {second}" for first in _FIRST for second in _SECOND)
-"""What procedures are called."""
+"""Names of procedures."""
 
 HELD_OUT_NAMES = tuple(name for index, name in enumerate(NAMES) if index % 7 in (2, 5))
 """Names that no training home has, though each of their words stands in others."""

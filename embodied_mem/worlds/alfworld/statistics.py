@@ -15,7 +15,7 @@ import pathlib
 from typing import Any, NamedTuple
 
 STATISTICS_FILE = pathlib.Path(__file__).with_name("statistics.json")
-"""What households look like, measured on the train split."""
+"""Statistics of households, measured on the train split."""
 
 ROOMS = ("kitchen", "bedroom", "living_room", "bathroom")
 """Kinds of room; scene i is of kind i % 4."""

@@ -21,7 +21,7 @@ COMMITS = ("b247936",)
 
 MODULE = "embodiedbench.envs.eb_alfred.EBAlfEnv"
 FONT = "/usr/share/fonts/truetype/ubuntu/UbuntuMono-B.ttf"
-"""What ThorConnector loads when it starts, to write on images that nobody asks for; later ones go on without it."""
+"""Font that ThorConnector loads at its start, for text on images that nobody asks for; later ones do without."""
 
 
 class EbAlfred(EmbodiedBench):  # type: ignore[misc]

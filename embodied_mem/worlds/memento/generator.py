@@ -30,8 +30,8 @@ from embodied_mem.worlds.memento.env import MAX_ACTIONS
 from embodied_mem.worlds.memento.joint_tasks import joint_record, unclear
 
 _WORDS = json.loads(pathlib.Path(__file__).with_name("generator_words.json").read_text())
-"""What is said. Of `history`, `preference` and `ownership`: (what the acquisition instruction says after "The <thing>",
-how the utilisation instruction calls it)."""
+"""Words of instructions. `history`, `preference` and `ownership` have pairs: words after "The <thing>" in the
+acquisition instruction, name of the thing in the utilisation instruction."""
 
 BESIDE = " Place them next to each other."
 

@@ -21,8 +21,8 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.worlds.memento.data import related_ids
 
 CONNECTORS = ("Then", "After that")
-"""What joins instructions. The official file has "Then" for pairs of object semantics, "After that" for mixed pairs and
-"Additionally" for pairs of user patterns."""
+"""Words that join instructions. The official file has "Then" for pairs of object semantics, "After that" for mixed
+pairs and "Additionally" for pairs of user patterns."""
 
 FIRST_TRIPLE_ID = 20000
 _TRIES = 400

@@ -34,7 +34,7 @@ PUBLISHED: tuple[Published, ...] = (
     _row("RoboMemory: GPT-4o alone", (64, 74), (None, None), (54, 62.5)),
     _row("RoboMemory: Claude-3.5-Sonnet alone", (72, 72), (None, None), (52, 54.5)),
 )
-"""What papers report: other models in the real simulator, on images.
+"""Results in papers: other models in the real simulator, on images.
 
 Sources: MemCompiler, tables 1, 2, 3 and 6 (it names its closed model GPT-5 in one and GPT-5.2 in the other);
 RoboMemory, tables 1 and 2 (base and long).

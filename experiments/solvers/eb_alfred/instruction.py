@@ -68,7 +68,7 @@ _TWO = {"two", "2", "both", "pair", "couple", "second", "another", "multiple"}
 _PLACING = {"put", "place", "set", "move", "store", "putting", "placing", "bring", "leave", "transfer", "throw"}
 _LONGEST = 5
 _SOMEWHERE = ("CounterTop", "DiningTable", "SideTable", "Desk", "Dresser", "CoffeeTable")
-"""Where things go that are to be put beside something, or nowhere in particular."""
+"""Places of things that are to be put beside something, or nowhere in particular."""
 _BESIDE = re.compile(
     r"(next to|beside|near|by|behind|across from|in front of|left of|right of|left side of|right side of|between|under"
     r"|underneath|below|above|closest to|nearest to|opposite|at the foot of|beneath|against)"

@@ -27,7 +27,7 @@ PUBLISHED: tuple[Published, ...] = (
     _row("MemCompiler: Gemini, no memory", (86, 88.5), (52, 61), (30, 44.86)),
     _row("MemCompiler: Gemini, A-Mem", (98, 98.5), (72, 75.5), (24, 40.6)),
 )
-"""What papers report: other models in the real simulator, on images.
+"""Results in papers: other models in the real simulator, on images.
 
 Source: MemCompiler, tables 1, 2, 3 and 6 (it names its closed model GPT-5 in one and GPT-5.2 in the other).
 RoboMemory's figures are in a picture and not repeated here.

@@ -25,7 +25,7 @@ from embodied_mem.worlds.eb_habitat.engine import Scenes, Task, read_tasks
 
 PER_LAYOUT = 8
 _FORMS = ("one", "one from", "two", "two together", "three", "all")
-"""What is asked for; the tasks of a layout take them in turn."""
+"""Forms of a wish; the tasks of a layout take them in turn."""
 _NUMBER = {"one": 1, "one from": 1, "two": 2, "two together": 2, "three": 3}
 _OPEN = {
     "receptacle_aabb_Tbl1_Top1_frl_apartment_table_01": "black table",

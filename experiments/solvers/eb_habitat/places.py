@@ -82,7 +82,7 @@ RELATIONS = {
 }
 """Relation of an instruction -> of a fact; "near" and "far", "between", "above" are found from these and distances."""
 _UNTOLD_M, _AMISS_M, _ASIDE_M = 20.0, 40.0, 3.0
-"""What it costs that a distance is not told, that a relation does not hold, that another side is told, too."""
+"""Cost of a distance that is not told, of a relation that does not hold, of another side that is told, too."""
 
 Fact = tuple[str, str, str]
 
@@ -216,7 +216,7 @@ class _Run:
     relations: tuple[str, ...]
     words: frozenset[str]
     of_it: bool = False
-    """Whether it tells how the second place stands to the first: "whose left neighbour is"."""
+    """True if it tells how the second place stands to the first: "whose left neighbour is"."""
 
 
 @dataclasses.dataclass(frozen=True)

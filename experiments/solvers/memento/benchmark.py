@@ -83,7 +83,7 @@ TABLES = (
 BY_AGENT = "default"
 PRESETS = ("", "paper")
 STOP = "Assigned!"
-"""What a model ends an answer with, and is cut off at in the paper."""
+"""End of a model's answer, at which the paper cuts it off."""
 NOISES = (0.0, 0.25, 0.5)
 JOINED_K = (1, 3, 5, 10)
 

@@ -201,7 +201,7 @@ _MOVED = re.compile(
     r"(?:\s+next\s+to\s+(?P<beside>\w[\w -]{,60}?_\d+))?",
     re.IGNORECASE,
 )
-"""What a summary says in exact names: moved vase_2 (a white vase) from table_1 onto shelves_4 next to lamp_0."""
+"""A move in a summary with exact names: moved vase_2 (a white vase) from table_1 onto shelves_4 next to lamp_0."""
 
 
 class _Placed(NamedTuple):
@@ -319,7 +319,7 @@ def _ground(moves: list[Move], steps: _Steps) -> None:
 _MOST = 5
 _BEHIND = -0.1
 SURE = 1.2
-"""How well a phrase fits the thing that it means, at least."""
+"""Least fit of a phrase to the thing that it means."""
 
 
 @dataclasses.dataclass(frozen=True)

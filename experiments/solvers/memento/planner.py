@@ -55,7 +55,7 @@ _FAR, _NEAR = 0.1, 0.4
 """Cosines of words from which, and up to which, they are taken to mean something of the same."""
 _VAGUE, _SHADE = 0.3, 0.5
 _SHADES = {"dark": {"black"}, "deep": {"black"}, "light": {"white"}, "pal": {"white"}}
-"""How a colour may be called in passing, by stem."""
+"""Casual names of colours, by stem."""
 _OTHER_COLOUR = 0.4
 
 
@@ -990,4 +990,4 @@ RULES = (
     MemoryPlanner.unsaid, MemoryPlanner.find, MemoryPlanner.find_neighbour, MemoryPlanner.gather, MemoryPlanner.bring,
     MemoryPlanner.free_hand, MemoryPlanner.there, MemoryPlanner.nowhere, MemoryPlanner.pick, MemoryPlanner.approach,
 )  # fmt: skip
-"""What decides about a move, in order: (agent, move) -> the next action, or `Verdict`."""
+"""Rules that decide about a move, in order: (agent, move) -> the next action, or `Verdict`."""

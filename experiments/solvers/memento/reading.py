@@ -340,7 +340,7 @@ HABIT = re.compile(
     r"\b(?:like|prefer|usual(?:ly)?|always|often|typically|normally|enjoy|love|every\w*|routine|habit|tend|whenever)\b",
     re.IGNORECASE,
 )
-"""What tells how somebody likes things, or does them again and again."""
+"""Words of a taste or a habit."""
 
 _MODALS, _ADVERBS, _NOT, _LISTENERS, _OTHERS, _DETERMINERS, _BOUNDARIES, _GOVERNORS = (
     frozenset(TABLES[title].split())
@@ -393,7 +393,7 @@ _UNKNOWN = re.compile(
     rf"(?<![\w'-])(?!(?:{'|'.join(sorted(_FUNCTION_WORDS))})\b)[a-z]+(?=\s+(?:the|my|our|a|an|these|those|some)\b)",
     re.IGNORECASE,
 )
-"""What may be a verb that no table has: a word before a determiner."""
+"""A word before a determiner: perhaps a verb that no table has."""
 _CONNECTIVE = re.compile(
     r"\s*(?:(?:first|then|also|and|after that|next|finally|now|(?>once[^,]*)|afterwards|lastly|additionally)\b,?\s+)*",
     re.IGNORECASE,
@@ -563,7 +563,7 @@ VAGUE = re.compile(
     rf"(?:(?:some|a few|things|items|something)\b|(?:the|these|those|my|our|all|\s)*\b(?:\w+\s+)?{_VAGUE_NOUN}\b)",
     re.IGNORECASE,
 )
-"""What names no thing, and is told by what comes after."""
+"""A phrase that names no thing; later words do."""
 _ASSURED = re.compile(
     r"\b(?:make|making|be)\s+sure\s+(?:that\s+)?(?P<what>(?:the|my|our|a|an|they|it|both)\b[^.?!]{,150}?)\s(?:is|are)\s"
     r"(?:placed\s+|put\s+)?(?=(?:next|close|beside|on|in|at|by|together|side)\b)",
@@ -587,7 +587,7 @@ _GAP = re.compile(
     r"\b([a-z]+)\s+(?=(?:the|my|our|a|an)\s+\w)(?!\w+\s+\w+\s+(?:gave|got|bought|made|brought|sent|left|found|\w+ed)\b)",
     re.IGNORECASE,
 )
-"""Where a list that is written without commas may go on: at an article behind a noun."""
+"""The place where a list without commas may go on: an article behind a noun."""
 _LIST_AND = re.compile(r"(?<!\s)\s+(?:and|&)\s+(?:then\s+|finally\s+|also\s+)*", re.IGNORECASE)
 _DETERMINED = re.compile(r"(?:the|my|our|his|her|two|both|another|one|some)\b", re.IGNORECASE)
 _MODIFIED = re.compile(

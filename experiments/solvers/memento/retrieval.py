@@ -45,7 +45,7 @@ WEIGHTS: dict[bool, tuple[float, ...]] = {
     True: (3.53, 6.24, 2.37, 5.79, -2.11, 2.29, 0.90),
     False: (2.41, 4.36, 0.46, 6.48, -0.81, 2.14, 0.85),
 }
-"""By whether the embedder is a model (True) or the lexical one (False), in the order of `FEATURES`."""
+"""Weights for an embedder that is a model (True) or the lexical one (False), in the order of `FEATURES`."""
 
 STRATEGIES = ("similarity", "query_expansion", "reranker", "hybrid")
 

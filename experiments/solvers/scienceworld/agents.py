@@ -236,7 +236,7 @@ class Evidence:
 
 
 CHOICES = (Evidence.pot, Evidence.box, Evidence.plane, Evidence.life_span, Evidence.animal, Evidence.plant)
-"""What knows better than a plan what to choose, in order: (evidence, command, look) -> command, empty for nothing."""
+"""Rules that choose better than a plan, in order: (evidence, command, look) -> command, empty for nothing."""
 
 
 def _staged(look: str) -> dict[str, str]:
@@ -289,7 +289,7 @@ def opposite(replaced: Mapping[Phrase, Phrase]) -> bool:
 
 
 Repairing = Generator[str, str, bool | None]
-"""Whether a command was done now; None where the next repair may do it."""
+"""Generator of commands that returns True if one was done now; None where the next repair may do it."""
 
 
 class PlannerCritic(CommandGenerator):
@@ -966,7 +966,7 @@ class PlannerCritic(CommandGenerator):
 
 
 REPAIRS = (PlannerCritic.rename, PlannerCritic.uncover, PlannerCritic.wait, PlannerCritic.seek)
-"""What is done about a command that failed, in order: (agent, command, whether the plan had waited) -> `Repairing`."""
+"""Repairs of a command that failed, in order: (agent, command, whether the plan had waited) -> `Repairing`."""
 
 NAMINGS = (
     PlannerCritic.focused_thing, PlannerCritic.poured, PlannerCritic.melted_or_frozen,

@@ -59,7 +59,7 @@ Played = dict[str, dict[str, Outcome]]
 """Outcomes by agent and task id."""
 
 Variations = dict[str, dict[str, list[int]]]
-"""By task and split."""
+"""Variations by task and split."""
 
 PUBLISHED = (
     Published("MemCompiler: Qwen-2.5-14B, no memory", {"test": (31.11, 45.26)}),

@@ -22,7 +22,7 @@ MOVED = re.compile(r"You move to the ([a-z ]+)\.")
 FAILED = re.compile(
     r"No known action|Unknown action|Ambiguous|can't|cannot|not moveable|isn't|is not|already|appears broken|not sure"
 )
-"""What answers to commands that changed nothing say."""
+"""Words of an answer to a command that changed nothing."""
 
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*\w|[A-Za-z0-9]|,")
 _MIXED = re.compile(r"([A-Za-z ]{1,80}) and ([a-z ]{1,80}?)( paint)? mix to produce (?:an? )?([a-z -]{1,80})\.")

@@ -30,7 +30,7 @@ HARMLESS = ("open ", "pick up ", "examine ", "look ", "activate ", "go to ", "us
 """Commands that may be given too early without spoiling the task."""
 
 VARIATIONS = 32
-"""Of each task at most, evenly spaced over its training variations; those in the middle of what is left come first."""
+"""Most variations of a task, evenly spaced over its training variations; by bisection, the middle ones first."""
 
 SKIPPED = (
     "mendelian-genetics-known-plant",

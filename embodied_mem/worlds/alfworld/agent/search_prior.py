@@ -23,8 +23,8 @@ UNSEEN = 0.5
 """Finds added to those in each kind of receptacle: what was not found somewhere yet may be there (the
 Krichevsky-Trofimov estimate of shares)."""
 WON_HERE, SEEN_HERE = 2.0, 0.5
-"""What one win from a receptacle of this room, and one last sighting in it, are worth, in finds of such things
-anywhere that are sure to be in one receptacle."""
+"""Worth of one win from a receptacle of this room and of one last sighting in it, in sure finds of such things
+anywhere."""
 
 
 class SearchPrior:

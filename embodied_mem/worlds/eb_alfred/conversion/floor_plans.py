@@ -25,7 +25,7 @@ _NUM_NEIGHBOURS = 9
 _HEIGHT_WEIGHT = 2.0
 _SAME_PLACE_M = 0.5
 _OTHER_TYPE_M = 0.1
-"""How much farther a neighbour of another type counts."""
+"""Distance added to a neighbour of another type."""
 
 
 def type_of(thing: str) -> str:
