@@ -120,8 +120,9 @@ def server_campaign(args: argparse.Namespace) -> int:
     from attacks import servers  # needs the extra `postgres`
 
     command = f"python experiments/faults.py --store {args.store} --hours {args.hours:g} --seed {args.seed}"
-    result = report({}, args.seed, f"{command} --workers {args.workers} --scopes {args.scopes}")
-    result["attacks"] = {"servers": servers.campaign(args.hours * 3600, args.workers, args.scopes, args.seed)}
+    sizes = args.workers, args.scopes
+    result = report({}, args.seed, f"{command} --workers {sizes[0]} --scopes {sizes[1]} --events {args.events}")
+    result["attacks"] = {"servers": servers.campaign(args.hours * 3600, *sizes, args.seed, args.events)}
     speed = functools.partial(servers.throughput, args.turn, args.workers)
     result["throughput"] = {"disk": speed(args.scopes // 5, None), "memory": speed(args.scopes, servers.MEMORY_DISK)}
     print(json.dumps(result, indent=1))
@@ -144,6 +145,7 @@ def main() -> int:
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--workers", type=int, default=8, help="processes that write to a server")
     parser.add_argument("--scopes", type=int, default=1000, help="on a server")
+    parser.add_argument("--events", type=int, default=10**6, help="on a server; so many end it before the hours do")
     args = parser.parse_args()
     if args.store == "postgresql":
         return server_campaign(args)

@@ -13,7 +13,7 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError, StorageError
@@ -81,21 +81,23 @@ class EventStore(abc.ABC):
         found, self._content = self._content, (0, {}, [])
         return found
 
-    def append(self, kind: int, payload: bytes) -> None:
-        """Write an event and, by the policy, sync it.
+    def append(self, kind: int, *payloads: bytes) -> None:
+        """Write events and, by the policy, sync them; a server does so in one transaction.
 
         Raises:
-            InvalidInputError: it is too large, or the store is read-only.
-            StorageError: it is not recorded, and nothing else was lost; or the message says that nobody knows.
+            InvalidInputError: one is too large, or the store is read-only.
+            StorageError: none, or in a folder not all, are recorded, and nothing else was lost; or the message says
+                that nobody knows.
         """
-        if len(payload) > _MAX_PAYLOAD_BYTES:
-            raise InvalidInputError(f"event: expected at most {_MAX_PAYLOAD_BYTES} bytes, got {len(payload)}")
+        if (longest := max(map(len, payloads), default=0)) > _MAX_PAYLOAD_BYTES:
+            raise InvalidInputError(f"event: expected at most {_MAX_PAYLOAD_BYTES} bytes, got {longest}")
         self.check_usable()
-        self._append(Event(self.num_acknowledged + 1, kind, payload))
+        if payloads:
+            self._append([Event(number, kind, one) for number, one in enumerate(payloads, self.num_acknowledged + 1)])
 
     @abc.abstractmethod
-    def _append(self, event: Event) -> None:
-        """Write the next event, sync it by the policy, count it."""
+    def _append(self, events: Sequence[Event]) -> None:
+        """Write the next events, sync them by the policy, count them."""
 
     @abc.abstractmethod
     def sync(self) -> None:

@@ -327,7 +327,11 @@ class FolderEvents(EventStore):
             raise StorageError(f"{self._folder}: is not open")
         return self._connection
 
-    def _append(self, event: Event) -> None:
+    def _append(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._append_one(event)
+
+    def _append_one(self, event: Event) -> None:
         connection = self._writer()
         try:
             connection.execute("INSERT INTO events VALUES (?, ?)", record_row(event))

@@ -65,7 +65,7 @@ class HotScopes:
         try:
             with place.opening:
                 if place.memory is None:
-                    place.memory = LifelongMemory.open(self._server, scope, **self._options)
+                    place.memory = self._open(scope)
                 memory = place.memory
             yield memory
         except StorageError:
@@ -77,6 +77,9 @@ class HotScopes:
                 idle = [one for one, other in self._places.items() if not other.num_users]
                 for one in idle[: max(len(self._places) - self._max_scopes, 0)]:
                     self._places.pop(one).close()
+
+    def _open(self, scope: Scope) -> LifelongMemory:
+        return LifelongMemory.open(self._server, scope, **self._options)
 
     def __len__(self) -> int:
         """Return the number of open memories."""

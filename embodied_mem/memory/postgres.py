@@ -32,7 +32,7 @@ import struct
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import MissingDependencyError, StorageError
@@ -101,8 +101,13 @@ WITH mine AS (
   SELECT followed_until > now() AS is_followed FROM embodied_mem.scopes
   WHERE scope = %(scope)s AND fence = %(fence)s FOR SHARE),
 new AS (
-  INSERT INTO embodied_mem.events SELECT %(scope)s, %(seq)s, %(fence)s, %(payload)b, %(crc)s FROM mine RETURNING seq)
-SELECT CASE WHEN is_followed THEN pg_notify(%(channel)s, seq::text) END FROM mine, new"""
+  INSERT INTO embodied_mem.events SELECT %(scope)s, {columns} FROM mine{rows} RETURNING seq)
+SELECT CASE WHEN is_followed THEN pg_notify(%(channel)s, seq::text) END FROM mine, new ORDER BY seq DESC LIMIT 1"""
+_APPEND_ONE = _APPEND.format(columns="%(seq)s, %(fence)s, %(payload)b, %(crc)s", rows="")
+_APPEND_MANY = _APPEND.format(
+    columns="row.seq, %(fence)s, row.payload, row.crc",
+    rows=", unnest(%(seqs)b::bigint[], %(payloads)b::bytea[], %(crcs)b::bigint[]) AS row (seq, payload, crc)",
+)
 _MY_FENCE = "SELECT FROM embodied_mem.scopes WHERE scope = %s AND fence = %s FOR NO KEY UPDATE"
 _STATES = """
 INSERT INTO embodied_mem.states VALUES (%(scope)s, %(seq)s, %(fence)s, %(payload)b, %(crc)s)
@@ -396,13 +401,17 @@ class ServerEvents(EventStore):
 
     # Writing.
 
-    def _append(self, event: Event) -> None:
-        row = self._encrypt(self._cipher, b"event", event.number, record_row(event)[1])
+    def _append(self, events: Sequence[Event]) -> None:
+        rows = [self._encrypt(self._cipher, b"event", event.number, record_row(event)[1]) for event in events]
+        values = rows[0] | {"channel": self._channel}
+        if len(rows) > 1:
+            values |= {f"{name}s": [row[name] for row in rows] for name in ("seq", "payload", "crc")}
         with self._errors("write an event"), self._using(self._synchronous) as connection:
-            is_written = connection.execute(_APPEND, row | {"channel": self._channel}).fetchone() is not None
+            statement = _APPEND_ONE if len(rows) == 1 else _APPEND_MANY
+            is_written = connection.execute(statement, values).fetchone() is not None
         if not is_written:
             self._refuse_fenced()
-        self.num_acknowledged = event.number
+        self.num_acknowledged = events[-1].number
 
     def _refuse_fenced(self) -> None:
         self._refusal = (

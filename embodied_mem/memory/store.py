@@ -31,7 +31,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..errors import InvalidInputError, StorageError
@@ -293,32 +293,43 @@ class MemoryStore:
                 is not applied, and only one that fits no longer what is remembered by now was recorded.
             StorageError: the disk refused; the event is neither recorded nor applied.
         """
+        return self.record_all(module, [event])[0]
+
+    def record_all(self, module: str, events: Iterable[Mapping[str, Any]]) -> list[Any]:
+        """Do `record` with many events; a server has them in one transaction.
+
+        Raises as `record`. An event that fits no longer ends it; the store must be opened again for the later ones.
+        """
         target = self._module(module)
-        try:
-            text = _JSON.encode([module, event])
-            payload, (_, read) = text.encode(), json.loads(text)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error
-        check_depth(f"event for {module!r}", read, text)
-        target.check(read)
-        result = None
+        rows: list[tuple[Any, bytes]] = []
+        for event in events:
+            try:
+                text = _JSON.encode([module, event])
+                payload, (_, read) = text.encode(), json.loads(text)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise InvalidInputError(f"event for {module!r}: expected what JSON can hold, got {error}") from error
+            check_depth(f"event for {module!r}", read, text)
+            target.check(read)
+            rows.append((read, payload))
+        results = []
         with self._lock:
             self._check()
             if self._is_forgetting:
                 self.snapshot()
+            last = self._last
             try:
-                self._events.append(_EVENT, payload)
-            finally:
-                if self._events.num_acknowledged > self._last:  # also where Ctrl-C came after the write
+                self._events.append(_EVENT, *(payload for _, payload in rows))
+            finally:  # also where Ctrl-C came after the write
+                for read, payload in rows[: self._events.num_acknowledged - last]:
                     self._last += 1
                     self._bytes_after += len(payload)
-                    result = self._applied(module, read)
+                    results.append(self._applied(module, read))
             if self._bytes_after > max(self._snapshot_bytes, self._last_snapshot_bytes):
                 try:
                     self.snapshot()
                 except OSError as error:
-                    warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=2)
-        return result
+                    warnings.warn(f"{error}; the next try is after as many events", RuntimeWarning, stacklevel=3)
+        return results
 
     def _applied(self, module: str, event: Any) -> Any:
         """Return what a module makes of an event that is on the disk."""

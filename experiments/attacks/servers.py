@@ -1,6 +1,6 @@
 """Many processes write many scopes on one PostgreSQL server while they, their connections and the server are killed.
 
-    outcome = campaign(seconds=300, workers=8, scopes=1000, seed=0)      # raises nothing; `faults` says what was wrong
+    outcome = campaign(seconds=300, workers=8, scopes=1000, seed=0, events=10**6)     # `faults` says what was wrong
     speeds = throughput(seconds=20, workers=8, scopes=1000, disk="/dev/shm")
 
 The number of an event decides what it is: a forget, a note that the next forget removes, or a note that stays. So the
@@ -20,7 +20,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,15 +34,19 @@ from embodied_mem.memory.postgres import Server
 from .cluster import Cluster
 from .notes_module import Notes
 
-FORGET_EVERY, SECRET = 25, 3
-"""Every 25th event forgets the notes that leave 3 when divided by 5."""
+FORGET_EVERY, SECRET = 100, 3
+"""Every so many-th event forgets the notes that leave 3 when divided by 5; of a whole memory every tenth does."""
 SHARED_SCOPES = 20
 """Scopes that all workers want, one at a time; each other scope is of one worker."""
+WHOLE_EVERY = 10
+"""Each so many-th scope is a whole memory."""
+MAX_WRITES, MAX_EVENTS = 8, 80
+"""Of one visit; of one write."""
 HOT_SHARE = 0.5
 """Share of a worker's scopes that stay open."""
 FAULTS = {"worker": 0.85, "connection": 0.1, "server": 0.05}
 MEAN_WAIT_S = 0.5
-PATIENCE_S = 30
+PATIENCE_S = 60
 MEMORY_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 _CONNECTIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE %s"
 
@@ -58,34 +62,92 @@ class Page:
         self.is_writing, self.operations = np.split(numbers[2 * scopes :], 2)
 
 
-def expected_notes(last: int) -> list[int]:
+def expected_notes(number: int, last: int) -> list[int]:
     """Return the numbers of a scope's notes after an event."""
-    forgets = last // FORGET_EVERY * FORGET_EVERY
-    return [k for k in range(1, last + 1) if k % FORGET_EVERY and not (k % 5 == SECRET and k < forgets)]
+    every = _forget_every(number)
+    return [k for k in range(1, last + 1) if k % every and not (k % 5 == SECRET and k < last // every * every)]
 
 
 def _scope(number: int) -> Scope:
     return Scope(user=f"user {number}", environment="campaign")
 
 
-def _check(memory: LifelongMemory, number: int, page: Page) -> None:
-    last = memory.store.last_event
-    least, most = int(page.num_acknowledged[number]), int(page.num_begun[number])
-    assert least <= last <= most, f"scope {number}: {least} acknowledged, {most} begun, {last} are there"
-    numbers = [int(note.text.split()[1]) for note in memory.get_all("notes")]
-    assert numbers == expected_notes(last), f"scope {number}: after event {last} there are other notes: {numbers}"
+class _Whole:
+    """A whole memory as the campaign writes it."""
+
+    def __init__(self, memory: LifelongMemory):
+        self.store, self.close = memory.store, memory.close
+        self._memory = memory
+
+    def note(self, notes: Mapping[int, str]) -> None:
+        for number, about in notes.items():
+            self._memory.tell(f"Note {number} about {about}.")
+
+    def forget(self, about: str) -> None:
+        self._memory.forget(object=about)
+
+    def numbers(self) -> list[int]:
+        return [int(note.text.split()[1]) for note in self._memory.get_all("notes")]
 
 
-def _write(memory: LifelongMemory, number: int, page: Page) -> None:
-    """Record the next event of a scope."""
-    event = memory.store.last_event + 1
-    page.num_begun[number] = max(int(page.num_begun[number]), event)
-    if event % FORGET_EVERY == 0:
-        memory.forget(object="walrus")
+class _Bare:
+    """A store of a list of notes as the campaign writes it."""
+
+    def __init__(self, server: Server, scope: Scope):
+        self._notes = Notes()
+        self.store = MemoryStore(server, {"notes": self._notes}, scope=scope)
+        self.close = self.store.close
+
+    def note(self, notes: Mapping[int, str]) -> None:
+        self.store.record_all("notes", [{"user": about, "text": str(number)} for number, about in notes.items()])
+
+    def forget(self, about: str) -> None:
+        self.store.forget(user=about)
+
+    def numbers(self) -> list[int]:
+        return [int(text) for *_, text in self._notes.rows]
+
+
+def _is_whole(number: int) -> bool:
+    return number < SHARED_SCOPES or number % WHOLE_EVERY == 0
+
+
+def _forget_every(number: int) -> int:
+    return FORGET_EVERY // 10 if _is_whole(number) else FORGET_EVERY
+
+
+class _Scopes(HotScopes):
+    """Scopes of the campaign, checked when they are opened."""
+
+    def __init__(self, server: Server, max_scopes: int, page: Page):
+        super().__init__(server, max_scopes)
+        self._page = page
+
+    def _open(self, scope: Scope) -> Any:
+        number = int(str(scope.user).split()[1])
+        memory = _Whole(super()._open(scope)) if _is_whole(number) else _Bare(self._server, scope)
+        last = memory.store.last_event
+        least, most = int(self._page.num_acknowledged[number]), int(self._page.num_begun[number])
+        assert last in (least, most), f"scope {number}: {least} acknowledged, {most} begun, {last} are there"
+        numbers = memory.numbers()
+        assert numbers == expected_notes(number, last), (
+            f"scope {number}: after event {last} there are other notes: {numbers}"
+        )
+        return memory
+
+
+def _write(memory: _Whole | _Bare, number: int, page: Page, most: int) -> int:
+    """Record the next events of a scope; return how many."""
+    first = memory.store.last_event + 1
+    forget = -(-first // _forget_every(number)) * _forget_every(number)
+    last = page.num_begun[number] = first if first == forget else min(first + most, forget) - 1
+    if first == forget:
+        memory.forget("walrus")
     else:
-        memory.tell(f"Note {event} {'about the walrus' if event % 5 == SECRET else 'about tea'}.")
-    assert memory.store.last_event == event
-    page.num_acknowledged[number] = event
+        memory.note({k: "walrus" if k % 5 == SECRET else "tea" for k in range(first, last + 1)})
+    assert memory.store.last_event == last
+    page.num_acknowledged[number] = last
+    return last + 1 - first
 
 
 def _live(url: str, slot: int, workers: int, page: Page, seed: int) -> None:
@@ -93,34 +155,27 @@ def _live(url: str, slot: int, workers: int, page: Page, seed: int) -> None:
     rng = random.Random(f"{seed} {slot} {os.getpid()}")
     scopes = len(page.num_begun)
     own = list(range(SHARED_SCOPES + slot, scopes, workers))
-    server, checked_stores = Server(url), dict[int, int]()
-    hot = HotScopes(server, max(int(len(own) * HOT_SHARE), 1))
+    server = Server(url)
+    hot = _Scopes(server, max(int(len(own) * HOT_SHARE), 1), page)
     unlucky_since = time.monotonic()
     while True:
         is_shared = rng.random() < 0.03
         number = rng.randrange(SHARED_SCOPES) if is_shared else rng.choice(own)
         try:
             with contextlib.ExitStack() as stack:
-                if is_shared:
-                    memory = stack.enter_context(LifelongMemory.open(server, _scope(number)))
-                    _check(memory, number, page)
-                else:
-                    memory = stack.enter_context(hot.use(_scope(number)))
-                    if checked_stores.get(number) != id(memory.store):
-                        _check(memory, number, page)
-                        checked_stores[number] = id(memory.store)
-                for _ in range(rng.randrange(1, 5)):
+                scopes_used = stack.enter_context(_Scopes(server, 1, page)) if is_shared else hot
+                memory = stack.enter_context(scopes_used.use(_scope(number)))
+                for _ in range(rng.randint(1, MAX_WRITES)):
                     page.is_writing[slot] = 1
-                    _write(memory, number, page)
+                    written = _write(memory, number, page, 1 if _is_whole(number) else rng.randint(1, MAX_EVENTS))
                     page.is_writing[slot] = 0
-                    page.operations[slot] += 1
+                    page.operations[slot] += written
             unlucky_since = time.monotonic()
         except StorageError as error:
             if "after this one" in str(error):
                 raise AssertionError(f"fenced wrongly: {error}") from error
             if time.monotonic() - unlucky_since > PATIENCE_S:
                 raise AssertionError(f"no success for {PATIENCE_S} s: {error}") from error
-            checked_stores.pop(number, None)
 
 
 def _child(work: Callable[[], object], error_file: pathlib.Path) -> int:
@@ -136,8 +191,16 @@ def _child(work: Callable[[], object], error_file: pathlib.Path) -> int:
     return child
 
 
-def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, Any]:
-    """Run workers, kill at random, check all scopes; return the counts."""
+def campaign(seconds: float, workers: int, scopes: int, seed: int, events: int = 10**9) -> dict[str, Any]:
+    """Run workers, kill at random, check all scopes; return the counts.
+
+    Args:
+        seconds: until it ends.
+        workers: processes that write.
+        scopes: that they write.
+        seed: of what is killed when, and what is written.
+        events: that end it sooner, once they are acknowledged.
+    """
     rng, page = random.Random(seed), Page(scopes, workers)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="campaign-"))
     counts = {f"{what}_kills": 0 for what in FAULTS} | {"kills_in_a_write": 0}
@@ -150,7 +213,7 @@ def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, 
         ]
         children = [start() for start in starts]
         began = time.monotonic()
-        while time.monotonic() < began + seconds:
+        while time.monotonic() < began + seconds and page.num_acknowledged.sum() < events:
             time.sleep(min(rng.expovariate(1 / MEAN_WAIT_S), 5 * MEAN_WAIT_S))
             (what,) = rng.choices(list(FAULTS), list(FAULTS.values()))
             slot = rng.randrange(workers)
@@ -176,11 +239,11 @@ def campaign(seconds: float, workers: int, scopes: int, seed: int) -> dict[str, 
             _, status = os.waitpid(child, 0)
             if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
                 faults.append((folder / f"{slot}").read_text())
-        with HotScopes(Server(cluster.url), max_scopes=workers) as hot:
+        with _Scopes(Server(cluster.url), workers, page) as hot:
             for number in np.flatnonzero(page.num_begun).tolist():
                 try:
-                    with hot.use(_scope(number)) as memory:  # which finishes a killed forget
-                        _check(memory, number, page)
+                    with hot.use(_scope(number)):  # which finishes a killed forget
+                        pass
                 except (AssertionError, StorageError) as error:
                     faults.append(f"at the end: {error}")
         keys, rows = _sizes(cluster)

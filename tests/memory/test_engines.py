@@ -94,6 +94,33 @@ def test_what_a_killed_writer_acknowledged_is_there(place):
                 reader.tell("I like tea.")
 
 
+def test_events_of_one_call_are_recorded_in_order_and_on_a_server_in_one_transaction(place):
+    from embodied_mem.memory.event_store import EventServer
+
+    notes = Notes()
+    with MemoryStore(place, {"notes": notes}) as store:
+        assert store.record_all("notes", []) == []
+        assert store.record_all("notes", [{"text": text} for text in ("tea", "jam", "rye")]) == [1, 2, 3]
+        with pytest.raises(InvalidInputError, match="text: expected one"):
+            store.record_all("notes", [{"text": "soy"}, {"text": 1}])
+        assert store.last_event == 3
+        if isinstance(place, EventServer):
+            with store._events._using() as connection:  # the second row is there already: neither is written
+                connection.execute(
+                    "INSERT INTO embodied_mem.events SELECT scope, 5, fence, payload, crc FROM embodied_mem.events "
+                    "WHERE seq = 1"
+                )
+                with pytest.raises(StorageError, match="nothing was recorded"):
+                    store.record_all("notes", [{"text": "soy"}, {"text": "oat"}])
+                connection.execute("DELETE FROM embodied_mem.events WHERE seq = 5")
+            assert store.last_event == 3
+        store.record_all("notes", [{"text": "soy"}, {"text": "oat"}])
+    again = Notes()
+    with MemoryStore(place, {"notes": again}) as store:
+        assert store.last_event == 5
+        assert again.rows == notes.rows
+
+
 def test_what_is_forgotten_is_in_no_event_and_a_snapshot_goes_on(place):
     with LifelongMemory.open(place, ANN) as memory:
         memory.tell("The mug is in the sink.")
@@ -327,11 +354,11 @@ def test_the_campaign_finds_a_store_that_acknowledges_too_early_and_no_other(clu
 
     append = ServerEvents._append
 
-    def forgetful(events, event):
-        if event.number % 7:
-            append(events, event)
+    def forgetful(store, events):
+        if events[-1].number % 7:
+            append(store, events)
         else:  # as if the commit were not waited for
-            events.num_acknowledged = event.number
+            store.num_acknowledged = events[-1].number
 
     if is_planted:
         monkeypatch.setattr(ServerEvents, "_append", forgetful)
