@@ -82,7 +82,7 @@ class EventStore(abc.ABC):
         return found
 
     def append(self, kind: int, *payloads: bytes) -> None:
-        """Write events and, by the policy, sync them; a server does so in one transaction.
+        """Write events, on a server in one transaction; sync them by policy.
 
         Raises:
             InvalidInputError: one is too large, or the store is read-only.

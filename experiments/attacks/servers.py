@@ -167,9 +167,9 @@ def _live(url: str, slot: int, workers: int, page: Page, seed: int) -> None:
                 memory = stack.enter_context(scopes_used.use(_scope(number)))
                 for _ in range(rng.randint(1, MAX_WRITES)):
                     page.is_writing[slot] = 1
-                    written = _write(memory, number, page, 1 if _is_whole(number) else rng.randint(1, MAX_EVENTS))
+                    count = _write(memory, number, page, 1 if _is_whole(number) else rng.randint(1, MAX_EVENTS))
                     page.is_writing[slot] = 0
-                    page.operations[slot] += written
+                    page.operations[slot] += count
             unlucky_since = time.monotonic()
         except StorageError as error:
             if "after this one" in str(error):
