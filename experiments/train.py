@@ -3,6 +3,7 @@
     python experiments/train.py --config=grpo_cpu
     python experiments/train.py --config=grpo_cpu --grpo.steps 30 --seed 1     # any field of the configuration
     python experiments/train.py --config=grpo_tpu --plan                 # what goes on which device, no weights needed
+    python experiments/train.py --config=alfworld --ray auto             # a Ray cluster plays the teacher's episodes
 
 Everything lands in `runs/<config>-<fingerprint>/`. A run that was stopped, in whatever way, goes on when the same
 command is given again, to the same numbers.
@@ -136,7 +137,8 @@ def train(
     from embodied_mem.training.tasks import make_tasks, scoring_bank, teach_bank
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
     from embodied_mem.training.teachers.dagger import acts_on_guidance
-    from embodied_mem.training.teachers.games import Games
+    from embodied_mem.training.teachers.episodes import read_samples, write_samples
+    from embodied_mem.training.teachers.games import Games, lessons_on_ray
 
     with first_alone("claim"):
         claim_run(run_dir, config, is_first())
@@ -167,14 +169,20 @@ def train(
         say(f"games: {tasks.num_train} train ({sides[0]}), {tasks.num_valid} validation ({sides[1]})")
         if config.evaluation.tasks:
             say(f"and {tasks.num_test} for the table ({config.evaluation.tasks}), of which nothing is used before it")
+        lessons_file = run_dir / "lessons.jsonl.gz"  # where a cluster played them
         with first_alone("bank"):
+            if options.ray and is_first() and not lessons_file.exists():
+                write_samples(lessons_file, lessons_on_ray(options.ray, config, run_dir / "bank.jsonl.gz").samples)
             bank = teach_bank(config, run_dir / "bank.jsonl.gz", tasks)
         say(f"memory bank: {len(bank)} successful episodes")
         scored_with = scoring_bank(config, "" if config.world.homes else run_dir / "bank.jsonl.gz", tasks)
         games = Games(config, tasks, bank)
-        lessons = games.lessons()
-        samples = lessons.samples
-        say(f"teacher: {lessons.num_lost} games not won in time, by {config.data.executor or 'its own commands'}")
+        if lessons_file.exists():
+            samples = read_samples(lessons_file)
+        else:
+            lessons = games.lessons()
+            samples = lessons.samples
+            say(f"teacher: {lessons.num_lost} games not won in time, by {config.data.executor or 'its own commands'}")
         if chat:
             say(f"{chat.name}: {taught.answers} answers, {taught.unreadable} unreadable, {taught.malformed} malformed")
     guided = sum(bool(s.hint) for s in samples) / len(samples)

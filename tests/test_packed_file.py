@@ -12,7 +12,7 @@ import pytest
 from embodied_mem.errors import CheckpointError, InvalidInputError
 from embodied_mem.memory import Experiences
 from embodied_mem.packed_file import read_packed
-from embodied_mem.training.teachers import dagger
+from embodied_mem.training.teachers.episodes import read_samples
 
 PACK = {".gz": gzip.compress, ".xz": lzma.compress, "": bytes}
 
@@ -108,4 +108,4 @@ def test_episodes_of_an_earlier_round_that_are_damaged_are_told(tmp_path, conten
     path = tmp_path / "episodes_0.jsonl.gz"
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match="remove the file"):
-        dagger._read(path)
+        read_samples(path)

@@ -9,10 +9,10 @@ import pathlib
 import pytest
 
 from embodied_mem.envs import make
-from embodied_mem.evaluation.resume import Finished
 from embodied_mem.language.chat import ChatReply, Usage, UsageMeter
 from embodied_mem.language.recorded_chat import RecordedChatModel
 from embodied_mem.memory import AsyncLifelongMemory, LexicalEmbedder, LifelongMemory, Scope
+from embodied_mem.parallel.resume import Finished
 from embodied_mem.training.loop import MetricsWriter
 
 

@@ -105,7 +105,7 @@ def _hosts(address: str, given: Sequence[str], config: Any) -> contextlib.Abstra
         return contextlib.nullcontext()
     if getattr(config, "agents", ()) or not hasattr(config, "deliveries"):
         raise InvalidInputError("--ray: expected --deliveries, which is what hosts play; agents by rules play here")
-    from embodied_mem.evaluation.on_ray import hosts
+    from embodied_mem.parallel.on_ray import hosts
 
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option in ("--ray", "--result"):

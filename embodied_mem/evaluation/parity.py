@@ -22,8 +22,8 @@ from embodied_mem.atomic_file import write_text
 from embodied_mem.envs import make
 from embodied_mem.errors import InvalidInputError, SimulatorError
 from embodied_mem.evaluation.report import commit, manifest, write_result
-from embodied_mem.evaluation.resume import kept_beside
 from embodied_mem.evaluation.tables import markdown, percent
+from embodied_mem.parallel.resume import kept_beside
 from embodied_mem.progress import Progress
 from embodied_mem.registry import card, load, names
 

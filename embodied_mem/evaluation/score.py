@@ -20,9 +20,9 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult
 from embodied_mem.evaluation.controls import Setting, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row, wilson
-from embodied_mem.evaluation.resume import Finished
 from embodied_mem.memory import Experiences
 from embodied_mem.memory.readers import DEFAULT
+from embodied_mem.parallel.resume import Finished
 from embodied_mem.progress import Progress
 from embodied_mem.registry import names
 
@@ -259,8 +259,8 @@ def play_batches(
             progress.update(len(rows) - num_shown, delivery=keys[0][0], success=success)
         num_shown = len(rows)
 
-    for batch in finished.unfinished([keys[i : i + envs.num_envs] for i in range(0, len(keys), envs.num_envs)]):
-        show()  # what was there, or came from elsewhere
+    show()
+    for batch in finished.unfinished([keys[i : i + envs.num_envs] for i in range(0, len(keys), envs.num_envs)], show):
         tasks, seeds = zip(*(episodes[key] for key in batch))
         played = play(
             envs, executor, delivery, bank,
@@ -271,8 +271,6 @@ def play_batches(
                 on_played(trajectory)
             if key not in finished.rows:
                 finished.add(*key, row_of(trajectory, number))
-        show()
-    show()
     return [finished.rows[key] for key in keys]
 
 

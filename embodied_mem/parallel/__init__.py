@@ -1,4 +1,4 @@
-"""Devices and disks: the mesh, the sharding table, checkpoints.
+"""Devices, disks, hosts: the mesh, the sharding table, checkpoints, the board of episodes.
 
     from embodied_mem.parallel.mesh import MeshShape, make_mesh
     from embodied_mem.parallel.sharding import shardings

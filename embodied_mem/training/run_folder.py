@@ -63,7 +63,8 @@ def check_run(run_dir: pathlib.Path, config: Config) -> list[str]:
     """
     path = run_dir / "config.json"
     begun = [stage for stage in STAGES if any((run_dir / stage / made).exists() for made in _MADE)]
-    if path.exists() and (begun or any(run_dir.glob("bank.*")) or any(run_dir.glob("tokenizer.*"))):
+    has_data = any(any(run_dir.glob(f"{name}.*")) for name in ("bank", "lessons", "tokenizer"))
+    if path.exists() and (begun or has_data):
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:

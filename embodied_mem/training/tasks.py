@@ -68,8 +68,8 @@ class TrainingTasks:
     follower: Any = None
 
 
-def make_tasks(config: Config) -> TrainingTasks:
-    """Return the tasks of the world in `config.world`, or of every world.
+def make_tasks(config: Config, num_taught: int = 64) -> TrainingTasks:
+    """Make the tasks of one or all worlds; `num_taught` are in lockstep.
 
     Raises:
         DataNotFoundError: a split that is not installed.
@@ -110,7 +110,7 @@ def make_tasks(config: Config) -> TrainingTasks:
     if config.data.commands and follower is None:
         raise InvalidInputError("data.commands: expected one world whose guidance can be carried out by rule")
     return TrainingTasks(
-        make(train, 64, TEACHER_STEPS),
+        make(train, num_taught, TEACHER_STEPS),
         make_shared(train, rl.num_rows, rl.max_steps),
         validation,
         sum(map(len, train)),
@@ -171,7 +171,7 @@ def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Trainin
         tasks = tasks or make_tasks(config)
         bank = bank_of(
             tasks.train, tasks.num_train, tasks.make_teacher, seed=config.seed, task_key=tasks.task_key,
-            each=tasks.each, act=tasks.act,
+            each=tasks.each, act=tasks.act, board_name="bank",
         )  # fmt: skip
     if path:
         bank.save(path)
@@ -217,16 +217,17 @@ def bank_of(
     task_key: Callable[[str], str] = str,
     each: Each = map,
     act: Act | None = None,
+    board_name: str = "",
 ) -> Experiences:
     """Make a bank of a teacher's successes in the first `num_tasks` tasks of `envs`.
 
-    `task_key` is that of `Experiences`, `each` that of `play_teacher`, `act` that of `TrainingTasks`.
+    `task_key` is that of `Experiences`, `each` and `board_name` that of `play_teacher`, `act` that of `TrainingTasks`.
     """
     bank = Experiences(task_key=task_key)
     with Progress("memory bank", num_tasks, unit="game") as progress:
         played = play_teacher(
             envs, range(num_tasks), Experiences(), make_teacher, top_k=1, detour=0.0, seed=seed,
-            on_done=progress.update, each=each, act=act, won_only=True,
+            on_done=progress.update, each=each, act=act, won_only=True, board_name=board_name,
         )  # fmt: skip
     bank.add_many(played.episodes)
     return bank

@@ -52,10 +52,10 @@ from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.controls import Setting
 from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import commit, manifest, write_result
-from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import Score, score
 from embodied_mem.evaluation.tables import percent
 from embodied_mem.language.tokenizers import Tokenizer
+from embodied_mem.parallel.resume import Finished
 from embodied_mem.training import loop, sft
 from embodied_mem.training.bundle import Bundle, load_bundle, save_bundle
 from embodied_mem.training.config import Config

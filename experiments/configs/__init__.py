@@ -55,6 +55,7 @@ def cli(arguments: list[str], description: str):
     parser.add_argument("--unchecked", action="store_true")
     parser.add_argument("--run_dir", default="")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--ray", default="")
     parser.add_argument("--teacher", choices=("rules", "chat"), default="rules")
     for option in ("server", "model", "record", "executor"):
         parser.add_argument(f"--teacher_{option}", default="")
@@ -67,6 +68,7 @@ def cli(arguments: list[str], description: str):
         "  --unchecked     go on where something is missing, or where a frozen executor cannot play\n"
         "  --run_dir DIR   where the run is kept\n"
         "  --json          end with the result as one line of JSON\n"
+        "  --ray ADDRESS   cluster whose hosts play the teacher's episodes: auto, HOST:PORT, local\n"
         "  --teacher NAME  rules, or chat: the model --teacher_model behind the OpenAI-compatible --teacher_server;\n"
         "                  its answers are kept in the file --teacher_record, which alone replays them\n"
         "  --teacher_executor MODEL  at that server: acts on the guidance; only what it wins is taught\n\n"
@@ -77,6 +79,8 @@ def cli(arguments: list[str], description: str):
         raise InvalidInputError(
             "--teacher: expected chat with --teacher_model, and --teacher_server or --teacher_record, or none of them"
         )
+    if options.ray and (options.teacher == "chat" or options.teacher_executor):
+        raise InvalidInputError("--ray: expected the teacher rules; a chat model's server is one place anyway")
     models = {"teacher": options.teacher_model or default.data.teacher, "executor": options.teacher_executor}
     default = dataclasses.replace(default, data=dataclasses.replace(default.data, **models))
     try:

@@ -37,8 +37,8 @@ from embodied_mem.evaluation.benchmark import EpisodeResult, Published, check_le
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.intervals import paired_difference
 from embodied_mem.evaluation.report import manifest, write_result
-from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.tables import markdown, rate
+from embodied_mem.parallel.resume import Finished
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import CUES, Life, LifeMix, homes_of, make_life

@@ -75,12 +75,12 @@ from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.controls import ControlOptions, Setting, is_bank_read, settings_of, under
 from embodied_mem.evaluation.intervals import paired_difference, success_row
 from embodied_mem.evaluation.report import manifest, write_result
-from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import difference, markdown, rate
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.language.seats import Seats, seat_tokens
 from embodied_mem.memory import Experiences
 from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.parallel.resume import Finished, kept_beside
 from embodied_mem.progress import Progress
 from embodied_mem.registry import load, names
 

@@ -27,9 +27,9 @@ from embodied_mem.evaluation.report import (
     write_report,
     write_result,
 )
-from embodied_mem.evaluation.resume import Finished
 from embodied_mem.evaluation.score import Score, result_of, score_deliveries
 from embodied_mem.memory import Experiences
+from embodied_mem.parallel.resume import Finished
 from embodied_mem.training.config import MemoryConfig
 from embodied_mem.types import Episode
 from experiments import evaluate

@@ -10,8 +10,8 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import EpisodeResult, episodes_of
-from embodied_mem.evaluation.resume import Finished
 from embodied_mem.memory import Experiences
+from embodied_mem.parallel.resume import Finished
 from embodied_mem.registry import load as part
 from embodied_mem.types import Episode, Step
 from experiments.evaluate import main

@@ -14,11 +14,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import gzip
 import itertools
-import json
 import pathlib
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,21 +23,24 @@ import numpy as np
 
 from embodied_mem.agents.deliveries import Delivery, make_delivery
 from embodied_mem.agents.rollout import Trajectory, play, row_keys
-from embodied_mem.atomic_file import replacing
 from embodied_mem.compiler.brief_state import apply_all
 from embodied_mem.compiler.executor import Acts, Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
 from embodied_mem.compiler.view import start_view
-from embodied_mem.errors import CheckpointError
-from embodied_mem.language.images import ImagePool
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.teachers.episodes import Act, Sample, input_formats, play_teacher, sample_of
+from embodied_mem.training.teachers.episodes import (
+    Act,
+    Sample,
+    input_formats,
+    play_teacher,
+    read_samples,
+    sample_of,
+    write_samples,
+)
 from embodied_mem.training.teachers.games import Games
 from embodied_mem.training.teachers.lesson import Teacher
-
-_MAX_LINE = 1 << 24  # characters; what follows in the line is no sample, and may be gigabytes
 
 
 def relabel(trajectory: Trajectory, teacher: Teacher) -> list[Sample]:
@@ -87,7 +87,7 @@ def own_episodes(
     """
     path = _path(folder, number)
     if path.exists():
-        return _read(path)
+        return read_samples(path)
     config, envs, bank = games.config, games.tasks.train, games.seen(number)
     drawn = _drawn((config.seed, 5), number, config.correction.num_games, games.tasks.num_train)
     over = 0
@@ -109,7 +109,8 @@ def own_episodes(
         return list({sample.compiler_prompt: sample for sample in relabelled}.values())
 
     samples = list(itertools.chain(*games.tasks.each(labels, played)))
-    _write(path, samples)
+    if is_first():
+        write_samples(path, samples)
     return samples
 
 
@@ -126,7 +127,7 @@ def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.
     """
     path = _path(folder, number)
     if path.exists():
-        return _read(path)
+        return read_samples(path)
     config, correction = games.config, games.config.executor_correction
     drawn = _drawn((config.seed, 8), number, correction.num_games, games.tasks.num_train)
     names, shares = input_formats(config.data.without_memory)
@@ -141,7 +142,8 @@ def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.
         )  # fmt: skip
     # In a loop nothing changes but the list of earlier commands.
     samples = list({(s.view[0], s.view[1], s.view[2][-2:], s.compiler_prompt): s for s in played.samples}.values())
-    _write(path, samples)
+    if is_first():
+        write_samples(path, samples)
     return samples
 
 
@@ -184,30 +186,3 @@ def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> lis
 
 def _path(folder: pathlib.Path, number: int) -> pathlib.Path:
     return folder / f"episodes_{number}.jsonl.gz"
-
-
-def _write(path: pathlib.Path, samples: Sequence[Sample]) -> None:
-    if not is_first():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pool = ImagePool()
-    with replacing(path) as temporary, gzip.open(temporary, "wt") as file:
-        for sample in samples:
-            *values, images, remembered = dataclasses.astuple(sample)
-            stored = pool.stored([images, remembered])
-            file.write(json.dumps([*values, stored] if stored else values) + "\n")
-
-
-def _read(path: pathlib.Path) -> list[Sample]:
-    samples, pool = [], ImagePool()
-    try:
-        with gzip.open(path, "rt") as file:
-            while line := file.readline(_MAX_LINE):
-                values = json.loads(line)
-                goal, room, turns = values[3]
-                values[3] = (goal, room, tuple((action, answer) for action, answer in turns))
-                images = values.pop() if isinstance(values[-1], dict) else {}
-                samples.append(Sample(*values, *pool.read(images, 2)))
-    except (OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise CheckpointError(f"{path}: expected episodes of an earlier round: {error}; remove the file") from error
-    return samples

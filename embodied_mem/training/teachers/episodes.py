@@ -15,17 +15,24 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import gzip
+import json
 import pathlib
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from embodied_mem.agents.rollout import Bank, Envs, Lockstep, Row
+from embodied_mem.atomic_file import replacing
 from embodied_mem.compiler.brief_state import BriefState
 from embodied_mem.compiler.output_grammar import render_output
 from embodied_mem.compiler.prompts import SHOWN, Shown
 from embodied_mem.compiler.view import View, compile_prompt, executor_text
+from embodied_mem.errors import CheckpointError
+from embodied_mem.language.images import ImagePool
+from embodied_mem.parallel.resume import Finished
 from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.types import Episode
 
@@ -37,6 +44,8 @@ Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 Act = Callable[[Sequence[int], Sequence["Sample"]], Sequence[str]]
 """(tasks, their samples of this step) -> the commands to give."""
+
+_MAX_LINE = 1 << 24  # characters; what follows in the line is no sample, and may be gigabytes
 
 REFUSED = 0.3
 """Share of detours drawn from what was admissible a step earlier. Many of these are refused, as a model's slips are:
@@ -139,6 +148,7 @@ def play_teacher(
     plain: bool = False,
     each: Each = map,
     recall: Callable[[View, int], str] | None = None,
+    board_name: str = "",
 ) -> TeacherData:
     """Plays every task once with the teacher and returns samples and episodes.
 
@@ -159,10 +169,20 @@ def play_teacher(
         plain: also ask a second teacher, who has no memory, for the command of each step.
         each: asks the teachers of the rows: `map`, or the `map` of threads for teachers that wait for an answer.
         recall: (view of an episode that begins, its task) -> memory in the executor's prompt; None for the experiences.
+        board_name: of these episodes on the board of a cluster, see `parallel.on_ray`; empty: all are played here.
     """
-    data = TeacherData([], [], 0)
-    for first in range(0, len(tasks), envs.num_envs):
-        game = Lockstep(envs, tasks[first : first + envs.num_envs], bank, top_k, max_steps)
+    outcomes: Finished[list[Any]] = Finished(None, {"teacher": board_name} if board_name else {})
+    keys = {(board_name, str(seed), str(i)): task for i, task in enumerate(tasks)}
+    names, num_shown = [*keys], 0
+
+    def show() -> None:
+        nonlocal num_shown
+        if on_done and len(outcomes.rows) > num_shown:
+            on_done(len(outcomes.rows) - num_shown)
+        num_shown = len(outcomes.rows)
+
+    for batch in outcomes.unfinished([names[i : i + envs.num_envs] for i in range(0, len(names), envs.num_envs)], show):
+        game = Lockstep(envs, [keys[name] for name in batch], bank, top_k, max_steps)
         start = functools.partial(
             _TaughtRow, make_teacher=make_teacher, seed=seed, info=game.info, plain=plain, recall=recall
         )
@@ -181,15 +201,13 @@ def play_teacher(
             for taught in running:
                 taught.row.view.state = taught.lesson.state
             list(each(lambda taught: taught.go_on(imagined), [lessons[row.index] for row in game.running]))
-        for taught in lessons:
-            if taught.row.won or (act and not won_only):
-                data.episodes.append(taught.row.episode)
-                data.samples.extend(taught.samples)
-            else:
-                data.num_lost += 1
-        if on_done:
-            on_done(len(game.rows))
-    return data
+        for name, taught in zip(batch, lessons):
+            is_kept = taught.row.won or (act and not won_only)
+            outcomes.add(*name, [taught.row.episode, taught.samples] if is_kept else [])
+    rows = [row for row in (outcomes.rows[name] for name in names) if row]
+    return TeacherData(
+        [sample for _, samples in rows for sample in samples], [episode for episode, _ in rows], len(names) - len(rows)
+    )
 
 
 class _TaughtRow:
@@ -271,3 +289,34 @@ def sample_of(view: View, lesson: Lesson, plain_action: str = "") -> Sample:
         view.images,
         view.remembered,
     )
+
+
+def write_samples(path: pathlib.Path, samples: Sequence[Sample]) -> None:
+    """Write samples to a file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pool = ImagePool()
+    with replacing(path) as temporary, gzip.open(temporary, "wt") as file:
+        for sample in samples:
+            *values, images, remembered = dataclasses.astuple(sample)
+            stored = pool.stored([images, remembered])
+            file.write(json.dumps([*values, stored] if stored else values) + "\n")
+
+
+def read_samples(path: pathlib.Path) -> list[Sample]:
+    """Return the samples in a file.
+
+    Raises:
+        CheckpointError: there is something else in it.
+    """
+    samples, pool = [], ImagePool()
+    try:
+        with gzip.open(path, "rt") as file:
+            while line := file.readline(_MAX_LINE):
+                values = json.loads(line)
+                goal, room, turns = values[3]
+                values[3] = (goal, room, tuple((action, answer) for action, answer in turns))
+                images = values.pop() if isinstance(values[-1], dict) else {}
+                samples.append(Sample(*values, *pool.read(images, 2)))
+    except (OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise CheckpointError(f"{path}: expected episodes of an earlier round: {error}; remove the file") from error
+    return samples

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import pathlib
 import zlib
 from collections.abc import Callable, Sequence
 
+import jax
 import numpy as np
 
 from embodied_mem.agents.deliveries import MethodDelivery, check_names
@@ -19,10 +21,11 @@ from embodied_mem.compiler.view import View, render_experiences
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Experiences
 from embodied_mem.memory.bank import BankView
+from embodied_mem.parallel.on_ray import hosts
 from embodied_mem.parallel.processes import is_first
 from embodied_mem.progress import Progress
 from embodied_mem.training.config import Config
-from embodied_mem.training.tasks import TrainingTasks
+from embodied_mem.training.tasks import TrainingTasks, make_tasks, teach_bank
 from embodied_mem.training.teachers.episodes import TeacherData, play_teacher
 
 FOLDS = 4
@@ -117,6 +120,7 @@ class Games:
                     top_k=config.memory.top_k, detour=data.detour, imagined=data.imagined,
                     seed=config.seed + 1 + number, on_done=progress.update, plain=bool(data.banks),
                     each=self.tasks.each, recall=self.recall(number), act=self.tasks.act, won_only=True,
+                    board_name="lessons",
                 )  # fmt: skip
                 total = TeacherData(
                     total.samples + part.samples, total.episodes + part.episodes, total.num_lost + part.num_lost
@@ -124,3 +128,19 @@ class Games:
         if not total.samples:
             raise InvalidInputError(f"teacher: expected won games to learn from, got none of {num_games}")
         return total
+
+
+def lessons_on_ray(address: str, config: Config, bank: pathlib.Path) -> TeacherData:
+    """Have a cluster play the bank and the teacher's passes."""
+    with hosts(address, functools.partial(_play_on_host, config)):
+        return _lessons(config, bank)
+
+
+def _play_on_host(config: Config, bank: pathlib.Path) -> None:
+    jax.config.update("jax_platforms", "cpu")  # accelerators are the training's
+    _lessons(config, bank)
+
+
+def _lessons(config: Config, bank: pathlib.Path) -> TeacherData:
+    tasks = make_tasks(config, min(-(-config.world.num_train // 16) or 256, 256))
+    return Games(config, tasks, teach_bank(config, bank, tasks)).lessons()

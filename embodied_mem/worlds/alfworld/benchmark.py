@@ -83,10 +83,10 @@ from embodied_mem.evaluation.chat_options import (
 from embodied_mem.evaluation.command import Models, output_folder
 from embodied_mem.evaluation.controls import DECODING, ControlOptions, is_bank_read, settings_of
 from embodied_mem.evaluation.report import manifest, rows_table, write_report, write_result
-from embodied_mem.evaluation.resume import Finished
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.language.seats import Seats
 from embodied_mem.memory import Experiences
+from embodied_mem.parallel.resume import Finished
 
 from .agent.skills import examples_of, skills_of
 from .engine import Game

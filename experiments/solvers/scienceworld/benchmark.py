@@ -30,8 +30,8 @@ from embodied_mem.evaluation.benchmark import EpisodeResult, Published, chosen_b
 from embodied_mem.evaluation.command import Models
 from embodied_mem.evaluation.intervals import paired_difference, wilson
 from embodied_mem.evaluation.report import manifest, write_result
-from embodied_mem.evaluation.resume import Finished, kept_beside
 from embodied_mem.evaluation.tables import markdown, percent, rate
+from embodied_mem.parallel.resume import Finished, kept_beside
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator, game_names, official_variations
 from experiments.solvers.embodiedbench import cost_cells

@@ -19,7 +19,7 @@ from embodied_mem.training.config import CorrectionConfig, SFTConfig
 from embodied_mem.training.tasks import TrainingTasks
 from embodied_mem.training.teachers import dagger as correction
 from embodied_mem.training.teachers.dagger import relabel
-from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.training.teachers.episodes import play_teacher, read_samples, write_samples
 from embodied_mem.training.teachers.games import Games
 from embodied_mem.types import Step
 from embodied_mem.worlds.alfworld.generator import generate
@@ -92,8 +92,8 @@ def test_a_mistake_is_in_the_next_prompt_and_the_teacher_takes_it_back(played):
 
 def test_samples_survive_the_file(played, tmp_path):
     path = tmp_path / "own.jsonl.gz"
-    correction._write(path, played[2])
-    assert correction._read(path) == played[2]
+    write_samples(path, played[2])
+    assert read_samples(path) == played[2]
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 

@@ -8,7 +8,7 @@ A command that was stopped reads the file and goes on; with another commit or ot
 is written before the file goes, so that a kill at any moment loses at most the episodes that were being played.
 
 Processes that make the same comparison share a `Board`: each plays batches that no other plays, and all end with
-all rows (`evaluation.on_ray`).
+all rows (`parallel.on_ray`).
 """
 
 from __future__ import annotations
@@ -75,10 +75,18 @@ class Finished(Generic[Row]):
         kept = [json.dumps([*key, *outcome]) for key, outcome in self.rows.items()]
         write_text(path, "\n".join([head, *kept]) + "\n")
 
-    def unfinished(self, batches: Sequence[Sequence[Key]]) -> Iterator[Sequence[Key]]:
-        """Yield the batches to play, one after another; after the last one all rows are here."""
+    def unfinished(
+        self, batches: Sequence[Sequence[Key]], show: Callable[[], None] = lambda: None
+    ) -> Iterator[Sequence[Key]]:
+        """Yield the batches to play, one after another; after the last one all rows are here.
+
+        `show` is called when rows may have come.
+        """
         if self._board is None:
-            yield from (batch for batch in batches if not all(key in self.rows for key in batch))
+            for batch in batches:
+                if not all(key in self.rows for key in batch):
+                    yield batch
+                show()
             return
         self._board.put(self._head, [(key, [*outcome]) for key, outcome in self.rows.items()])
         while True:
@@ -87,6 +95,7 @@ class Finished(Generic[Row]):
                 if key not in self.rows:
                     self._keep(key, self._make(*outcome) if self._make else outcome)  # type: ignore[arg-type]
             self._num_read += len(new)
+            show()
             if claimed is None:
                 return
             if claimed < 0:

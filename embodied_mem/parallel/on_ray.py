@@ -1,12 +1,12 @@
-"""Evaluation on the hosts of a Ray cluster: one process a host, each with a vector environment of its own.
+"""Episodes on the hosts of a Ray cluster: one process a host, each with a vector environment of its own.
 
     python experiments/evaluate.py --config=alfworld --deliveries none compiled --ray auto
+    python experiments/train.py --config=alfworld --ray auto                 # the teacher's episodes
 
-Every host runs the same evaluation. Batches of episodes are cut as on one host, and a host plays those that it claims
+Every host runs the same program. Batches of episodes are cut as on one host, and a host plays those that it claims
 from a board, so results are those of one process. A host that is lost or fails gives its batches back; another one
-plays them from their seeds. The program that was started shows the progress, keeps finished episodes beside `--result`
-and writes the report. Weights and data lie under the same paths on all hosts. Needs
-`pip install 'embodied_mem[ray]'`.
+plays them from their seeds. The program that was started shows the progress and keeps what the others play. Weights and
+data lie under the same paths on all hosts. Needs `pip install 'embodied_mem[ray]'`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from embodied_mem.errors import InvalidInputError, MissingDependencyError
-from embodied_mem.evaluation import resume
-from embodied_mem.evaluation.resume import Key
+from embodied_mem.parallel import resume
+from embodied_mem.parallel.resume import Key
 from embodied_mem.registry import registered, take
 
 PROBE_S = 5.0
@@ -83,12 +83,12 @@ class _RayBoard:
         return lambda *arguments: ray.get(getattr(self._actor, name).remote(self._player, *arguments))
 
 
-def _play(evaluate: Callable[[pathlib.Path], Any], entries: Any, actor: Any, player: str) -> None:
-    """Run the evaluation on a host; its report is dropped."""
+def _play(program: Callable[[pathlib.Path], Any], entries: Any, actor: Any, player: str) -> None:
+    """Run the program on a host; its file is dropped."""
     take(entries)
     resume.board = _RayBoard(actor, player)
     with tempfile.TemporaryDirectory() as folder:
-        evaluate(pathlib.Path(folder) / "report.json")
+        program(pathlib.Path(folder) / "result")
 
 
 def _probe(address: str) -> None:
@@ -99,12 +99,12 @@ def _probe(address: str) -> None:
 
 
 @contextlib.contextmanager
-def hosts(address: str, evaluate: Callable[[pathlib.Path], Any]) -> Iterator[None]:
-    """Let all hosts of a cluster play what the block evaluates.
+def hosts(address: str, program: Callable[[pathlib.Path], Any]) -> Iterator[None]:
+    """Let all hosts of a cluster play what the block plays.
 
     Args:
         address: of the cluster, as `ray.init` takes it: "auto", "HOST:PORT"; "local" starts one here.
-        evaluate: runs the evaluation in another process, with a file for its report.
+        program: does the same in another process, with a file for its result.
 
     Raises:
         MissingDependencyError: Ray is not installed.
@@ -131,7 +131,7 @@ def hosts(address: str, evaluate: Callable[[pathlib.Path], Any]) -> Iterator[Non
         name, cores = node["NodeID"], node["Resources"]["CPU"]
         ray.get(actor.begin.remote(name))
         options = play.options(num_cpus=cores, max_retries=0, scheduling_strategy=On(name, soft=False))
-        running[options.remote(evaluate, registered(), actor, name)] = name
+        running[options.remote(program, registered(), actor, name)] = name
 
     def watch() -> None:
         while running:

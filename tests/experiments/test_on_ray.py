@@ -1,18 +1,22 @@
-"""A cluster of four nodes scores what one process scores, to the digit, also when a node dies on the way."""
+"""A cluster of four nodes plays what one process plays, to the digit, also when a node dies on the way."""
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.evaluation import resume
-from embodied_mem.evaluation.on_ray import STARTER, SharedRows, hosts
+from embodied_mem.parallel import resume
+from embodied_mem.parallel.on_ray import STARTER, SharedRows, hosts
+from embodied_mem.training import sft
+from experiments import train
 
 ROOT = pathlib.Path(__file__).parents[2]
 WEIGHTS = ROOT / "experiments" / "weights" / "procedures"
@@ -104,3 +108,39 @@ def test_four_nodes_one_killed_score_as_one_process(tmp_path):
     assert run.returncode == 0, errors[-2000:]
     assert "lost: host" in errors
     assert episodes_of(together) == episodes_of(alone)
+
+
+class Enough(Exception):
+    """The samples are there."""
+
+
+def test_four_nodes_one_killed_teach_as_one_process(tmp_path, monkeypatch, capfd):
+    given, arguments = [], ["--config=grpo_cpu", "--world.num_train", "32", "--model.vocab_size", "300"]
+
+    def take(run, samples):
+        given.append(samples)
+        raise Enough
+
+    monkeypatch.setattr(sft, "train_executor", take)
+
+    def run(name: str, *more: str) -> bytes:
+        with pytest.raises(Enough):
+            train.main([*arguments, "--run_dir", str(tmp_path / name), *more])
+        return gzip.decompress((tmp_path / name / "bank.jsonl.gz").read_bytes())
+
+    def kill(cluster, node) -> None:
+        while not (resume.board and resume.board.rows(json.dumps({"teacher": "lessons"}), 0)):
+            time.sleep(0.05)
+        cluster.remove_node(node, allow_graceful=False)
+
+    banks = [run("alone")]
+    with cluster_of(4) as (cluster, nodes):
+        killer = threading.Thread(target=kill, args=(cluster, nodes[0]))
+        killer.start()
+        banks.append(run("together", "--ray", cluster.address))
+        killer.join()
+    assert "lost: host" in capfd.readouterr().err
+    banks.append(run("together"))  # goes on without a cluster
+    assert len(given[0]) > 500
+    assert given[0] == given[1] == given[2]
+    assert banks[0] == banks[1] == banks[2]
