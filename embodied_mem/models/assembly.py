@@ -39,6 +39,7 @@ _NUM_INPUT_AXES = {
     "query": 1, "key": 1, "value": 1, "output": 2, "gate": 1, "up": 1, "down": 1, "head": 1,
     "patch": 1, "qkv": 1, "merger_in": 1, "merger_out": 1,
 }  # fmt: skip
+_TABLES = ("embedding", "positions")
 _PIECE_BYTES = 16 << 20
 _ALIGNMENT = 64  # XLA takes memory of a CPU as it is from here on
 _THREADS = min(8, os.cpu_count() or 1)
@@ -96,7 +97,7 @@ def check_shape(tensor: StoredTensor, name: str, shape: tuple[int, ...]) -> None
 def as_stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the shape in which published files have a parameter, see `_read_part`."""
     inputs = _NUM_INPUT_AXES.get(name, 0)
-    if name == "embedding":
+    if name in _TABLES:
         return shape
     return (math.prod(shape[inputs:]), math.prod(shape[:inputs])) if inputs else (math.prod(shape),)
 
@@ -117,7 +118,7 @@ def _read_part(tensor: StoredTensor, name: str, shape: tuple[int, ...], index: I
     """
     inputs = _NUM_INPUT_AXES.get(name, 0)
     groups = [(shape[inputs:], index[inputs:]), (shape[:inputs], index[:inputs])] if inputs else [(shape, index)]
-    if name == "embedding":
+    if name in _TABLES:
         groups = [(shape[:1], index[:1]), (shape[1:], index[1:])]
     inner = [math.prod(sizes[1:]) for sizes, _ in groups]
     stored = tensor.read(tuple(slice(c[0].start * n, c[0].stop * n) for (_, c), n in zip(groups, inner)))

@@ -54,19 +54,22 @@ class RopeScaling:
 
 @dataclasses.dataclass(frozen=True)
 class VisionConfig:
-    """The shape of a vision tower (Qwen2.5-VL); the defaults are those of the 7B model.
+    """The shape of a vision tower, Qwen2.5-VL's or Qwen3-VL's; the defaults are those of Qwen2.5-VL-7B.
 
     Attributes:
         num_layers: transformer blocks.
         width: D of the tower.
         num_heads: attention heads.
-        mlp_width: hidden size of SwiGLU.
+        mlp_width: hidden size of SwiGLU; of Qwen3-VL's MLP, which has no gate.
         out_width: D of the decoder.
         patch_size: side of a patch, pixels.
         temporal_patch_size: frames of a patch; an image is repeated this often.
         merge_size: side of the block of patches that becomes one embedding.
-        window_size: side of an attention window, pixels; a multiple of patch_size * merge_size.
+        window_size: side of an attention window, pixels; a multiple of patch_size * merge_size; 0 for none.
         full_layers: layers that attend within the whole image.
+        num_positions: learned positions, a square, stretched over every image; 0 for none. Only Qwen3-VL has them, so
+            a tower with them is one of that family: LayerNorm, no gate, colours scaled to [-1, 1].
+        deep_layers: layers whose output the first layers of the decoder add to their own (DeepStack).
         image_token: placeholder of one embedding of an image in a text.
         dtype: of activations and matrix products.
         param_dtype: of stored parameters.
@@ -82,6 +85,8 @@ class VisionConfig:
     merge_size: int = 2
     window_size: int = 112
     full_layers: tuple[int, ...] = (7, 15, 23, 31)
+    num_positions: int = 0
+    deep_layers: tuple[int, ...] = ()
     image_token: int = 151_655
     dtype: str = "bfloat16"
     param_dtype: str = "bfloat16"
@@ -96,6 +101,12 @@ class VisionConfig:
             raise InvalidInputError(
                 f"vision.window_size: expected a multiple of patch_size x merge_size = "
                 f"{self.patch_size * self.merge_size}, got {self.window_size}"
+            )
+        if math.isqrt(self.num_positions) ** 2 != self.num_positions:
+            raise InvalidInputError(f"vision.num_positions: expected a square, got {self.num_positions}")
+        if any(not 0 <= layer < self.num_layers for layer in self.deep_layers):
+            raise InvalidInputError(
+                f"vision.deep_layers: expected layers from 0 to {self.num_layers - 1}, got {self.deep_layers}"
             )
 
     @property
@@ -112,6 +123,12 @@ class VisionConfig:
     def window_blocks(self) -> int:
         """Side of a window in blocks."""
         return self.window_size // (self.patch_size * self.merge_size)
+
+    @property
+    def pixel_limits(self) -> tuple[int, int]:
+        """Fewest and most pixels of a picture: 4 (Qwen3-VL: 64) to 1,280 embeddings."""
+        block = (self.patch_size * self.merge_size) ** 2
+        return (64 if self.num_positions else 4) * block, 1280 * block
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +155,8 @@ class DecoderConfig:
         param_dtype: of stored parameters.
         rope_scaling: Llama 3.1 frequency change, or None.
         mrope_sections: how many of the head_dim / 2 rotary frequencies turn with time, row and column of an image
-            (Qwen2.5-VL); empty for text models.
+            (Qwen2.5-VL, Qwen3-VL); empty for text models.
+        mrope_interleaved: they take turns from the first frequency on (Qwen3-VL) rather than follow one another.
         vision: of the tower through which it sees, whose embeddings have its width; None for a model that reads alone.
         scan_layers: run the layers in one `lax.scan` (compile time does not grow with depth; right for deep models)
             rather than unrolled (faster on a CPU, right for `tiny`). Parameters are stored alike in both cases.
@@ -164,6 +182,7 @@ class DecoderConfig:
     param_dtype: str = "float32"
     rope_scaling: RopeScaling | None = None
     mrope_sections: tuple[int, ...] = ()
+    mrope_interleaved: bool = False
     vision: VisionConfig | None = None
     scan_layers: bool = False
     attention_block: int = 128

@@ -143,7 +143,7 @@ class Decoder(nnx.Module):
 
         Args:
             tokens: int32[B, L]; exactly one of `tokens` and `embeddings` is given.
-            embeddings: [B, L, D].
+            embeddings: [B, L, D], or [B, L, (1 + N) D] with what the first N layers add (DeepStack of Qwen3-VL).
             mask: bool[B, L], True at real positions; None means all.
             positions: int32[B, L] for RoPE, or int32[3, B, L] with `mrope_sections`; None counts the real positions.
             dropout_key: turns on the dropout of adapters.
@@ -161,7 +161,7 @@ class Decoder(nnx.Module):
     def below(
         self, embeddings: jax.Array, *, mask: jax.Array, positions: jax.Array | None = None, top: int
     ) -> jax.Array:
-        """Returns [B, L, D], what enters the last `top` layers; arguments as in `__call__`."""
+        """Return the `embeddings` for a `__call__` with this `top`."""
         network = self.network()
         x, mask, _ = _inputs(network, None, embeddings, mask)
         return _run_full(network, x, mask, positions, last=self.config.num_layers - top)[0]
@@ -207,14 +207,15 @@ def _inputs(
     mask: jax.Array | None,
     last: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """Returns (embeddings [B, L, D], smeared where the decoder does that; mask; [B, K, D] the last as they were)."""
+    """Return (embeddings, smeared if configured; mask; the last embeddings [B, K, D] as they were)."""
     config, weights = network.config, network.weights
     if tokens is not None and embeddings is None:
         if tokens.ndim != 2:
             raise InvalidInputError(f"decoder: expected tokens [B, L], got shape {tokens.shape}")
         x = embed(config, weights["embedding"], tokens)
     elif embeddings is not None and tokens is None:
-        if embeddings.ndim != 3 or embeddings.shape[-1] != config.width:
+        depth = 0 if config.vision is None else len(config.vision.deep_layers)
+        if embeddings.ndim != 3 or embeddings.shape[-1] not in (config.width, config.width * (1 + depth)):
             raise InvalidInputError(f"decoder: expected embeddings [B, L, {config.width}], got {embeddings.shape}")
         x = embeddings.astype(config.dtype)
     else:
@@ -225,6 +226,14 @@ def _inputs(
     none = jnp.zeros((x.shape[0], config.smear, x.shape[2]), x.dtype)
     x, newest = ops.smear(x, weights["smear"], mask, none if last is None else last)
     return x, mask, newest
+
+
+def _apart(config: DecoderConfig, x: jax.Array) -> tuple[jax.Array, jax.Array | None]:
+    """Split what enters from what the first layers add, [N, B, L, D] or None."""
+    if x.shape[-1] == config.width:
+        return x, None
+    first, *deep = jnp.split(x, x.shape[-1] // config.width, axis=-1)
+    return first, jnp.stack(deep)
 
 
 def _run_full(
@@ -241,7 +250,8 @@ def _run_full(
 ) -> tuple[jax.Array, Any]:
     """Returns (hidden, what `keep` gives of query, keys and values of the layers: stacked if they are, else a list).
 
-    Layers `first` to `last` (excluded) run; with a `last` hidden is their output as it is, without the last norm.
+    Layers `first` to `last` (excluded) run; with a `last` hidden is their output as it is, without the last norm, but
+    with what later layers add.
     """
     config, weights = network.config, network.weights
     chosen = slice(first, last)
@@ -249,26 +259,32 @@ def _run_full(
     if first or last is not None:
         layers = layers[chosen] if isinstance(layers, tuple) else {name: a[chosen] for name, a in layers.items()}
     rope = ops.rope_tables(config, positions_of(mask) if positions is None else positions)
+    x, deep = _apart(config, x)
 
-    def layer(x: jax.Array, layer_weights: Weights, key: jax.Array | None) -> tuple[jax.Array, Any]:
+    def layer(x: jax.Array, layer_weights: Weights, key: jax.Array | None, number: Any) -> tuple[jax.Array, Any]:
         def attend(query: jax.Array, keys: jax.Array, values: jax.Array) -> tuple[jax.Array, object]:
             context = ops.causal_attention(query, keys, values, mask=mask, block=config.attention_block)
             return context, keep(query, keys, values) if keep else None
 
-        return ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora, dropout_key=key)
+        x, own = ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora, dropout_key=key)
+        return ops.add_deep(x, deep, number), own
 
     if remat:
         layer = jax.checkpoint(layer)
     keys = None if dropout_key is None else jax.random.split(dropout_key, config.num_layers)
     kept: Any
     if config.scan_layers:
-        x, kept = jax.lax.scan(lambda x, per: layer(x, *per), x, (layers, None if keys is None else keys[chosen]))
+        numbers = None if deep is None else jnp.arange(config.num_layers)[chosen]
+        per_layer = layers, None if keys is None else keys[chosen], numbers
+        x, kept = jax.lax.scan(lambda x, per: layer(x, *per), x, per_layer)
     else:
         kept = []
         for i, layer_weights in enumerate(layers, first):
-            x, one = layer(x, layer_weights, None if keys is None else keys[i])
+            x, one = layer(x, layer_weights, None if keys is None else keys[i], i)
             kept.append(one)
-    return (x if last is not None else ops.rms_norm(x, weights["final_norm"], config.norm_eps)), kept
+    if last is None:
+        return ops.rms_norm(x, weights["final_norm"], config.norm_eps), kept
+    return (x if deep is None or last >= len(deep) else jnp.concatenate([x, *deep], -1)), kept
 
 
 @functools.partial(jax.jit, static_argnames=("graphdef", "rows"))
@@ -345,6 +361,7 @@ def extend(
     """
     config, weights = network.config, network.weights
     x, mask, last = _inputs(network, tokens, embeddings, mask, cache.last)
+    x, deep = _apart(config, x)
     batch, length = x.shape[:2]
     if length > cache.capacity:
         raise InvalidInputError(f"extend: expected at most {cache.capacity} positions (the capacity), got {length}")
@@ -363,17 +380,19 @@ def extend(
         here = (0, 0, cache.index, 0)
         stacked: tuple[Any, Any] = cache.keys, cache.values
 
-        def step(x: jax.Array, per: tuple[Any, Any, Any]) -> tuple[jax.Array, Any]:
-            layer_weights, layer_keys, layer_values = per
+        def step(x: jax.Array, per: tuple[Any, Any, Any, Any]) -> tuple[jax.Array, Any]:
+            layer_weights, layer_keys, layer_values, number = per
 
             def attend(query: jax.Array, keys: jax.Array, values: jax.Array) -> tuple[jax.Array, object]:
                 grown_keys = jax.lax.dynamic_update_slice(layer_keys, keys, here)
                 grown_values = jax.lax.dynamic_update_slice(layer_values, values, here)
                 return ops.cached_attention(query, grown_keys, grown_values, allowed=allowed), (keys, values)
 
-            return ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora)
+            x, new = ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora)
+            return ops.add_deep(x, deep, number), new
 
-        x, new = jax.lax.scan(step, x, (weights["layers"], *stacked))
+        numbers = None if deep is None else jnp.arange(config.num_layers)
+        x, new = jax.lax.scan(step, x, (weights["layers"], *stacked, numbers))
         new_keys, new_values = (
             jax.lax.dynamic_update_slice(before, columns, (0, *here))
             for before, columns in zip(stacked, new, strict=True)
@@ -388,7 +407,8 @@ def extend(
             return jax.lax.dynamic_update_slice(array, new, (*[0] * (array.ndim - 2), cache.index, 0))
 
         pairs = []
-        for layer_weights, old_keys, old_values in zip(weights["layers"], cache.keys, cache.values, strict=True):
+        per_layer = zip(weights["layers"], cache.keys, cache.values, strict=True)
+        for number, (layer_weights, old_keys, old_values) in enumerate(per_layer):
 
             def attend(
                 query: jax.Array,
@@ -400,6 +420,7 @@ def extend(
                 return ops.cached_attention(query, *map(rows, grown), allowed=allowed), grown
 
             x, pair = ops.apply_layer(config, layer_weights, x, rope, attend, lora=network.lora)
+            x = ops.add_deep(x, deep, number)
             pairs.append(pair)
         new_keys, new_values = zip(*pairs, strict=True)
     hidden = ops.rms_norm(x, weights["final_norm"], config.norm_eps)

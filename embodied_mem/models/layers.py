@@ -75,6 +75,14 @@ def smear(x: jax.Array, factor: jax.Array, mask: jax.Array, last: jax.Array) -> 
     return total, jnp.take_along_axis(known, kept[..., None], axis=1)
 
 
+def add_deep(x: jax.Array, deep: jax.Array | None, number: int | jax.Array) -> jax.Array:
+    """Add deep[number] to the output x [B, L, D] of a layer (DeepStack).
+
+    Deep is [N, B, L, D], or None; layers from N on add nothing.
+    """
+    return x if deep is None else x + jnp.where(number < len(deep), deep[jnp.minimum(number, len(deep) - 1)], 0)
+
+
 def rope_frequencies(config: DecoderConfig) -> jax.Array:
     """Returns the rotary angle per position, float32[head_dim / 2], with Llama 3.1 scaling where configured."""
     frequencies = config.rope_theta ** -(jnp.arange(0, config.head_dim, 2, dtype=jnp.float32) / config.head_dim)
@@ -95,6 +103,8 @@ def rope_tables(config: DecoderConfig, positions: jax.Array) -> tuple[jax.Array,
     """
     if positions.ndim == 3:
         axis = [i for i, size in enumerate(config.mrope_sections) for _ in range(size)]
+        if config.mrope_interleaved:  # rows and columns stand in each triple until theirs are used up, then time
+            axis = [i % 3 if i < 3 * config.mrope_sections[i % 3] else 0 for i in range(len(axis))]
         angles = jnp.moveaxis(positions.astype(jnp.float32)[jnp.array(axis)], 0, -1) * rope_frequencies(config)
     else:
         angles = positions.astype(jnp.float32)[..., None] * rope_frequencies(config)

@@ -90,11 +90,11 @@ def _read(
     """Returns (hidden [B, D] at each prompt's last token, cache of C columns)."""
     table, positions = network.weights["embedding"], None
     x = model.embed(network.config, table, tokens)
+    if soft is not None:
+        x = write_soft_tokens(x, *soft)
     if seen is not None:
         assert network.config.vision is not None  # which has seen it
         x, positions = place_seen(x, (tokens == network.config.vision.image_token) & mask, mask, seen)
-    if soft is not None:
-        x = write_soft_tokens(x, *soft)
     if kept is None:
         hidden, cache = model.prefill(network, embeddings=x, mask=mask, positions=positions, capacity=tokens.shape[1])
     else:

@@ -49,7 +49,7 @@ from embodied_mem.models.soft_mem import (
 )
 from embodied_mem.models.soft_mem import logical_axes as soft_mem_axes
 from embodied_mem.models.vision.pictures import PictureReader
-from embodied_mem.models.vision.qwen_vl import load_qwen_vl
+from embodied_mem.models.vision.qwen_vl import SEEING, load_qwen_vl
 from embodied_mem.models.vision.qwen_vl_vision import vision_axes
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
@@ -128,7 +128,7 @@ def published_decoder(
     """
     if source.suffix == ".gguf":
         return load_gguf(source, shardings=place.shardings, **overrides)
-    if read_described(source).get("model_type") == "qwen2_5_vl":
+    if read_described(source).get("model_type") in SEEING:
         decoder = load_qwen_vl(source, shardings=place.shardings, **overrides)
         return decoder if seeing else _without_tower(decoder)
     return load_hf(source, shardings=place.shardings, **overrides)
@@ -250,7 +250,7 @@ def picture_reader(config: Config, role: str, decoder: Decoder, tokenizer: Token
     if role == "compiler" and config.model.images and vision is None:
         raise InvalidInputError(
             f"model.images: expected 0 for a compiler without a vision tower, got {config.model.images}; take a folder "
-            "of Qwen2.5-VL as compiler"
+            "of Qwen2.5-VL or Qwen3-VL as compiler"
         )
     return PictureReader(vision, tokenizer, config.model.images, config.model.image_side)
 

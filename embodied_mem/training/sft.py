@@ -54,7 +54,6 @@ from embodied_mem.models.soft_mem import (
     rows_of,
     sample,
     semantic_alignment,
-    write_soft_tokens,
 )
 from embodied_mem.models.vision.pictures import embed_seen
 from embodied_mem.models.vision.qwen_vl_vision import see
@@ -192,8 +191,7 @@ def make_below(graphdef: nnx.GraphDef[Decoder], frozen: Params, top: int) -> fun
     @jax.jit
     def below(frozen: Params, batch: Batch[jax.Array], references: jax.Array, key: jax.Array) -> jax.Array:
         executor = nnx.merge(graphdef, frozen)
-        embeddings, _ = embed_batch(executor, batch)
-        embeddings = write_soft_tokens(embeddings, batch.suffix, soft_stand_ins(executor, references, key))
+        embeddings, _ = embed_batch(executor, batch, (batch.suffix, soft_stand_ins(executor, references, key)))
         return executor.below(embeddings, mask=batch.mask, top=top)
 
     return functools.partial(below, frozen)
@@ -233,14 +231,15 @@ def score_completion(
 def executor_hidden(executor: Decoder, batch: Batch[jax.Array], soft: jax.Array, mesh: MeshConfig) -> jax.Array:
     """Final hidden states [B, L, D] with soft tokens [B, N, D] written over the placeholders, which `batch.suffix`
     marks in executor rows."""
-    embeddings, positions = embed_batch(executor, batch)
-    embeddings = write_soft_tokens(embeddings, batch.suffix, soft)
+    embeddings, positions = embed_batch(executor, batch, (batch.suffix, soft))
     return executor(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
 
 
-def embed_batch(decoder: Decoder, batch: Batch[jax.Array]) -> tuple[jax.Array, jax.Array | None]:
-    """(embeddings [B, L, D] of the rows with their pictures, rotary positions); see `vision.pictures.embed_seen`."""
-    return embed_seen(decoder, batch.tokens, batch.mask, ~batch.text, batch.pictures)
+def embed_batch(
+    decoder: Decoder, batch: Batch[jax.Array], soft: tuple[jax.Array, jax.Array] | None = None
+) -> tuple[jax.Array, jax.Array | None]:
+    """Embed rows with their pictures, see `vision.pictures.embed_seen`."""
+    return embed_seen(decoder, batch.tokens, batch.mask, ~batch.text, batch.pictures, soft)
 
 
 def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
@@ -351,7 +350,7 @@ def make_compiler_step(
             )
             metrics["latent"] = masked_mean(alignment, guided)
             if recalled is not None and batch.pictures is not None and executor.config.vision is not None:
-                seen = see(executor.vision, batch.pictures)
+                seen = see(executor.vision, batch.pictures)[..., : executor.config.width]
                 shown = perceptual_alignment(gaussian.mu, seen, recalled)
                 metrics["perceptual"] = masked_mean(shown, guided & recalled.any(1))
                 loss += config.latent * metrics["perceptual"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import pathlib
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,7 +32,10 @@ from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import bank_of, sources_of
 from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherStatistics
 from embodied_mem.training.teachers.episodes import play_teacher
-from registered import register_all
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+
+from experiments.registered import register_all
 
 _ALFWORLD = "--tasks generated --num_tasks"
 COMMANDS = {

@@ -36,9 +36,10 @@ def unreachable(script: pathlib.Path, source: str = "") -> list[str]:
                 if getattr(node, "level", 0) and path == script:
                     found.append(f"{path.name}:{node.lineno}: a relative import in a script")
                 for name in [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]:
-                    if name.split(".")[0] == "experiments" and not has_root:
-                        found.append(f"{path.name}:{node.lineno}: {name}")
                     beside = script.parent / f"{name.replace('.', '/')}.py"
+                    is_elsewhere = (EXPERIMENTS / f"{name}.py").exists() and not beside.exists()
+                    if is_elsewhere or (name.split(".")[0] == "experiments" and not has_root):
+                        found.append(f"{path.name}:{node.lineno}: {name}")
                     if beside.exists() and beside not in begun:
                         visit(beside, beside.read_text())
 
@@ -60,6 +61,7 @@ def test_what_needs_one_is_found():
     assert unreachable(registered, "from registered import register_all\nimport experiments.solvers") == [
         "new.py:2: experiments.solvers"
     ]
+    assert unreachable(script, "from registered import register_all") == ["new.py:1: registered"]
     assert unreachable(script, "from ..configs import load") == ["new.py:1: a relative import in a script"]
     assert unreachable(script, "import sys\nsys.path.append('.')\nfrom experiments.configs import load") == []
     assert len(SCRIPTS) > 15

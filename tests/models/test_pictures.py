@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from random_transformers import random_qwen_vl
+from random_transformers import SEEING, random_qwen_vl
 from small_decoders import read
 from small_seeing import BLACK, COUNT, SIDE, SIGNS, VOCABULARY, picture, reader, seeing, tokenizer
 
@@ -42,11 +42,12 @@ def sampler(decoder, **settings):
 
 
 @pytest.mark.parity
-def test_logits_and_greedy_tokens_are_those_of_transformers(tmp_path):
+@pytest.mark.parametrize("family", SEEING)
+def test_logits_and_greedy_tokens_are_those_of_transformers(family, tmp_path):
     torch = pytest.importorskip("torch", reason="pip install torch transformers")
     pytest.importorskip("transformers", reason="pip install torch transformers")
     start, one, end = map(tokenizer().id_of, SIGNS[3:])
-    original = random_qwen_vl(VOCABULARY, one, (start, end))
+    original = random_qwen_vl(family, VOCABULARY, one, (start, end))
     original.save_pretrained(tmp_path)
     decoder = published_decoder(tmp_path, seeing=True)
     assert published_decoder(tmp_path).config.vision is None

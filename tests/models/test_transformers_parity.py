@@ -14,19 +14,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from random_transformers import SIZES, random_qwen3_vl, random_qwen_vl, randomise
+from random_transformers import SEEING, SIZES, random_qwen_vl, randomise
 from small_decoders import VARIANTS, build, prefill, read
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.pretrained import PretrainedTokenizer
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.models.config import LoraConfig
-from embodied_mem.models.decoder import Decoder, mean_attention
+from embodied_mem.models.decoder import Decoder, extend, mean_attention
 from embodied_mem.models.formats.hf import load_hf, save_hf
 from embodied_mem.models.formats.peft import load_peft, save_peft
 from embodied_mem.models.lora import add_lora, add_tower_lora, merge_lora
 from embodied_mem.models.sampling import SamplingSettings, append, generate
 from embodied_mem.models.vision.qwen_vl import embed_images, load_qwen_vl
 from embodied_mem.models.vision.qwen_vl_vision import VisionTower, arrange, patches_of
+from embodied_mem.training.models import published_decoder
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("unoptimised")]
 
@@ -103,7 +105,7 @@ def test_logits_hidden_states_and_greedy_tokens(name, tmp_path):
 
 
 def test_the_language_model_of_a_qwen3_vl(tmp_path):
-    model = random_qwen3_vl()
+    model = random_qwen_vl("Qwen3VL", 96, IMAGE, (92, 93))
     model.save_pretrained(tmp_path)
     decoder = load_hf(tmp_path)
     tokens = np.random.default_rng(0).integers(0, 90, (2, 11))
@@ -121,6 +123,14 @@ def test_the_language_model_of_a_qwen3_vl(tmp_path):
     there = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "text").float().eval()
     with torch.no_grad():
         np.testing.assert_allclose(there(torch.tensor(tokens)).logits.numpy(), expected.logits.numpy(), **TOLERANCE)
+
+
+def test_qwen3_5_is_refused_by_its_name(tmp_path):
+    config = transformers.Qwen3_5TextConfig(num_hidden_layers=4)
+    assert config.layer_types.count("linear_attention") == 3  # whose state has no positions to cut
+    config.save_pretrained(tmp_path)
+    with pytest.raises(InvalidInputError, match="got 'qwen3_5_text', whose layers are not here; a server may have it"):
+        published_decoder(tmp_path)
 
 
 def continue_greedily(decoder: Decoder, hidden: jax.Array, cache, count: int) -> list[int]:
@@ -214,13 +224,23 @@ def prompt_with_images(blocks: list[int]) -> list[int]:
 def features_of(decoder: Decoder, patches: np.ndarray, grids) -> np.ndarray:
     windows = arrange(decoder.config.vision, grids)
     seen = nnx.jit(VisionTower.__call__)(decoder.vision, patches[windows.order], windows.positions, windows.mask)
-    return np.asarray(seen).reshape(-1, 48)[windows.blocks]
+    return np.asarray(seen).reshape(-1, seen.shape[-1])[windows.blocks]
 
 
-def test_images_are_read_as_by_transformers(tmp_path):
-    model = random_qwen_vl(96, IMAGE, (92, 93))
+def features_of_original(model, patches: np.ndarray, grids) -> np.ndarray:
+    """Return the embeddings of images, behind them what the first layers add."""
+    with torch.no_grad():
+        seen = model.model.visual(torch.tensor(patches), grid_thw=torch.tensor([[1, *pair] for pair in grids]))
+    deep = getattr(seen, "deepstack_features", None) or []
+    return torch.cat([getattr(seen, "pooler_output", seen), *deep], dim=-1).numpy()
+
+
+@pytest.mark.parametrize("scan", [False, True], ids=["apart", "scan"])
+@pytest.mark.parametrize("family", SEEING)
+def test_images_are_read_as_by_transformers(family, scan, tmp_path):
+    model = random_qwen_vl(family, 96, IMAGE, (92, 93))
     model.save_pretrained(tmp_path)
-    ours = load_qwen_vl(tmp_path)
+    ours = load_qwen_vl(tmp_path, scan_layers=scan)
     vision = ours.config.vision
     # 5 x 3 blocks: windows of 2 x 2 blocks that the borders cut, and one image of a single window.
     rng = np.random.default_rng(0)
@@ -233,17 +253,25 @@ def test_images_are_read_as_by_transformers(tmp_path):
     mask = np.arange(length)[None] >= np.array([[length - len(first)], [length - len(second)]])
     grid = torch.tensor([[1, *pair] for pair in grids])
     with torch.no_grad():
-        seen = model.model.visual(torch.tensor(patches), grid_thw=grid)
-        seen = getattr(seen, "pooler_output", seen).numpy()
         expected = model(
             input_ids=torch.tensor(tokens), attention_mask=torch.tensor(mask.astype(int)),
             pixel_values=torch.tensor(patches), image_grid_thw=grid,
             mm_token_type_ids=torch.tensor((tokens == IMAGE).astype(int)),
         ).logits.numpy()  # fmt: skip
+    seen = features_of_original(model, patches, grids)
     np.testing.assert_allclose(features_of(ours, patches, grids), seen, **TOLERANCE)
     embeddings, positions = embed_images(ours, tokens, mask, patches, grids)
     hidden = read(ours, embeddings=embeddings, mask=mask, positions=positions)
     np.testing.assert_allclose(ours.logits(hidden)[mask], expected[mask], **TOLERANCE)
+    for top in (1, 2):  # layers of which the second is one that pictures are added to
+        below = ours.below(embeddings, mask=mask, positions=positions, top=top)
+        split = ours(embeddings=below, mask=mask, positions=positions, top=top)
+        np.testing.assert_allclose(split[mask], hidden[mask], **TOLERANCE)
+    # The images after what was read before them.
+    _, cache = prefill(ours, embeddings=embeddings[:, :4], mask=mask[:, :4], positions=positions[..., :4], capacity=64)
+    rest = positions[..., 4:] - np.asarray(cache.next_position)[None, :, None]
+    after, _ = extend(ours.network(), cache, embeddings=embeddings[:, 4:], mask=mask[:, 4:], positions=rest)
+    np.testing.assert_allclose(after[mask[:, 4:]], hidden[:, 4:][mask[:, 4:]], **TOLERANCE)
 
     # One text with two images, continued: positions go on after the largest of the image.
     alone, positions = embed_images(ours, np.array([first]), np.ones((1, len(first)), bool), patches[:76], grids[:2])
@@ -262,9 +290,10 @@ def test_images_are_read_as_by_transformers(tmp_path):
     assert sampled.tokens[0].tolist() == ids[0, len(first) :].tolist()
 
 
-def test_adapters_of_the_tower_run_in_peft(tmp_path):
+@pytest.mark.parametrize("family", SEEING)
+def test_adapters_of_the_tower_run_in_peft(family, tmp_path):
     peft = pytest.importorskip("peft", reason="pip install peft")
-    model = random_qwen_vl(96, IMAGE, (92, 93))
+    model = random_qwen_vl(family, 96, IMAGE, (92, 93))
     model.save_pretrained(tmp_path / "base")
     ours, plain, lora = load_qwen_vl(tmp_path / "base"), load_qwen_vl(tmp_path / "base"), LoraConfig(3, 6.0)
     add_tower_lora(ours.vision, lora, rngs=nnx.Rngs(0))
@@ -280,13 +309,12 @@ def test_adapters_of_the_tower_run_in_peft(tmp_path):
     tokens = np.array([prompt_with_images([15])])
     grid, given = torch.tensor([[1, *grids[0]]]), torch.tensor(patches)
     with torch.no_grad():
-        seen = model.model.visual(given, grid_thw=grid)
         logits = adapted(
             input_ids=torch.tensor(tokens), pixel_values=given, image_grid_thw=grid,
             mm_token_type_ids=torch.tensor((tokens == IMAGE).astype(int)),
         ).logits.numpy()  # fmt: skip
     features, without = (features_of(decoder, patches, grids) for decoder in (ours, plain))
-    np.testing.assert_allclose(features, getattr(seen, "pooler_output", seen).numpy(), **TOLERANCE)
+    np.testing.assert_allclose(features, features_of_original(model, patches, grids), **TOLERANCE)
     assert np.abs(features - without).max() > 0.1
     embeddings, positions = embed_images(ours, tokens, np.ones(tokens.shape, bool), patches, grids)
     np.testing.assert_allclose(ours.logits(read(ours, embeddings=embeddings, positions=positions)), logits, **TOLERANCE)
@@ -296,16 +324,19 @@ def test_adapters_of_the_tower_run_in_peft(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, nnx.state(again), nnx.state(ours))
 
 
-def test_pictures_become_the_same_patches(tmp_path):
+@pytest.mark.parametrize("third", [False, True], ids=["Qwen2.5-VL", "Qwen3-VL"])
+def test_pictures_become_the_same_patches(third):
     pytest.importorskip("PIL", reason="pip install pillow")
     from embodied_mem.models.vision.qwen_vl_vision import VisionConfig
 
     processors = pytest.importorskip("transformers.models.qwen2_vl.image_processing_pil_qwen2_vl")
-    processor = processors.Qwen2VLImageProcessorPil(min_pixels=56 * 56, max_pixels=28 * 28 * 20)
+    given = {"patch_size": 16, "image_mean": [0.5] * 3, "image_std": [0.5] * 3} if third else {}
+    vision = VisionConfig(patch_size=16, window_size=0, num_positions=4) if third else VisionConfig()
+    processor = processors.Qwen2VLImageProcessorPil(min_pixels=56 * 56, max_pixels=28 * 28 * 20, **given)
     rng = np.random.default_rng(0)
     for size in ((56, 84, 3), (61, 200, 3), (20, 30, 3), (300, 180, 3)):
         image = np.repeat(np.repeat(rng.integers(0, 256, size, np.uint8)[::4, ::4], 4, 0), 4, 1)
-        patches, grids = patches_of(VisionConfig(), [image], max_pixels=28 * 28 * 20)
+        patches, grids = patches_of(vision, [image], min_pixels=56 * 56, max_pixels=28 * 28 * 20)
         expected = processor(images=[image], return_tensors="np")
         assert expected["image_grid_thw"].tolist() == [[1, *grids[0]]]
         np.testing.assert_allclose(patches, expected["pixel_values"], atol=1e-5)

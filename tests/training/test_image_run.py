@@ -31,10 +31,10 @@ FIELDS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def published(tmp_path):
+@pytest.fixture(params=[False, True], ids=["Qwen2.5-VL", "Qwen3-VL"])
+def published(request, tmp_path):
     for seed, role in enumerate(("compiler", "executor")):
-        save_seeing(seeing(seed, layers=1), tmp_path / "weights" / role)
+        save_seeing(seeing(seed, layers=1, third=request.param), tmp_path / "weights" / role)
         tokenizer().save(tmp_path / "weights" / role / "tokenizer.json")
     return tmp_path / "weights"
 
@@ -61,9 +61,8 @@ def test_the_paper_s_configuration_with_pictures(published, tmp_path, monkeypatc
     assert played["log_prob_gap"] < 1e-3
     bundle = load_bundle(run / "weights")
     assert bundle.executor.config.vision is not None
-    np.testing.assert_array_equal(
-        bundle.model.decoder.vision.patch[...], seeing(0, layers=1).vision.patch[...]
-    )  # read from where the weights are, and as they were
+    first = load_qwen_vl(published / "compiler").vision
+    np.testing.assert_array_equal(bundle.model.decoder.vision.patch[...], first.patch[...])  # as they were
     assert not [name for name in load_file(run / "weights" / "weights.safetensors") if "vision" in name]
     # What was trained, as PEFT's folder beside the published one.
     save_peft(bundle.model.decoder, tmp_path / "adapter", base=str(published / "compiler"))

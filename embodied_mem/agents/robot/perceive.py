@@ -45,7 +45,7 @@ def main(
     parser.add_argument("--action", default="", help="what the robot did before")
     parser.add_argument("--server", help="with the version part: http://localhost:8000/v1")
     parser.add_argument("--model", help="as the server names it")
-    parser.add_argument("--folder", type=pathlib.Path, help="of a Qwen2.5-VL, with config.json, weights and tokenizer")
+    parser.add_argument("--folder", type=pathlib.Path, help="of a Qwen2.5-VL or Qwen3-VL, with tokenizer")
     parser.add_argument("--record", type=pathlib.Path, help="file of the model's answers; replays without --server")
     parser.add_argument(
         "--least", type=float, default=0.5, help="confidence of a fact; below, it is text; default: 0.5"

@@ -8,7 +8,7 @@
 Files are mapped, and only the parts that a device holds are read, see `assembly.py`. Linear weights are stored there
 as [out, in] and here as [in, out] with heads apart and layers stacked; the rotary halves are the same on both sides.
 Writing holds one file's arrays in host memory at a time. Of a Qwen3-VL folder the language model is read, for texts
-alone: its rotary sections are all one position there.
+alone: its rotary sections are all one position there. `vision.qwen_vl` reads the whole.
 """
 
 from __future__ import annotations
@@ -348,7 +348,10 @@ def config_from_hf(described: dict[str, Any], **overrides: Any) -> DecoderConfig
     kind = described.get("model_type")
     if kind not in _MODEL_TYPES:
         known = ", ".join((*_MODEL_TYPES, _SEEING))
-        raise InvalidInputError(f"config.json: model_type: expected one of {known}, got {kind!r}")
+        raise InvalidInputError(
+            f"config.json: model_type: expected one of {known}, got {kind!r}, whose layers are not here; a server may "
+            "have it (docs/models.md)"
+        )
     if described.get("hidden_act", "silu") != "silu":
         raise InvalidInputError(f"config.json: hidden_act: expected silu, got {described['hidden_act']!r}")
     if described.get("use_sliding_window") or "sliding_attention" in (described.get("layer_types") or ()):

@@ -26,7 +26,7 @@ from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.config import VisionConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.soft_mem import write_soft_tokens
-from embodied_mem.models.vision.qwen_vl_vision import resized, see
+from embodied_mem.models.vision.qwen_vl_vision import resized, see, widen
 
 Encode = Callable[[list[str]], list[list[int]]]
 
@@ -34,7 +34,9 @@ Encode = Callable[[list[str]], list[list[int]]]
 def place_seen(
     embeddings: jax.Array, placeholders: jax.Array, mask: jax.Array, seen: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns (embeddings [B, L, D] with the pictures' at their placeholders, rotary positions int32[3, B, L]).
+    """Write embeddings of pictures over their placeholders.
+
+    Returns ([B, L, W], rotary positions int32[3, B, L]).
 
     A text token has one position; the T embeddings of a picture share one in time and have their row and column in
     the other two; what follows goes on after the largest. Padding counts as nothing.
@@ -43,7 +45,7 @@ def place_seen(
         embeddings: [B, L, D] of the text.
         placeholders: bool[B, L]; T for each picture of a row, pictures beyond these are read by nobody.
         mask: bool[B, L], real positions.
-        seen: [B, K, T, D], see `qwen_vl_vision.see`; T is a square.
+        seen: [B, K, T, W], see `qwen_vl_vision.see`; T is a square, W is D or more (`Decoder.__call__`).
 
     Source: Qwen2-VL (Wang et al. 2024), section 2.1.
     """
@@ -53,14 +55,19 @@ def place_seen(
     advance = jnp.where(placeholders, jnp.where(within == size - 1, side, 0), mask).astype(jnp.int32)
     time = jnp.cumsum(advance, axis=1) - advance
     row, column = (time + jnp.where(placeholders, part, 0) for part in (within // side, within % side))
-    written = write_soft_tokens(embeddings, placeholders, seen.reshape(batch, count * size, width))
+    written = write_soft_tokens(widen(embeddings, width), placeholders, seen.reshape(batch, count * size, width))
     return written, jnp.stack([time, row, column])
 
 
 def embed_seen(
-    decoder: Decoder, tokens: jax.Array, mask: jax.Array, told: jax.Array, pictures: jax.Array | None
+    decoder: Decoder,
+    tokens: jax.Array,
+    mask: jax.Array,
+    told: jax.Array,
+    pictures: jax.Array | None,
+    soft: tuple[jax.Array, jax.Array] | None = None,
 ) -> tuple[jax.Array, jax.Array | None]:
-    """Returns (embeddings [B, L, D], rotary positions or None to count real ones) of texts with pictures, or without.
+    """Embed texts, with pictures or without.
 
     Args:
         decoder: with a vision tower, if there are pictures.
@@ -68,8 +75,12 @@ def embed_seen(
         mask: bool[B, L], real positions.
         told: bool[B, L], those of the prompt: a placeholder that a model wrote itself is a token as any other.
         pictures: uint8[B, K, side, side, 3], or None.
+        soft: placeholders bool[B, L] and soft tokens [B, N, D] for `write_soft_tokens`, or None.
+
+    Returns:
+        Embeddings [B, L, W], rotary positions or None to count real ones.
     """
-    embeddings = decoder.embed(tokens)
+    embeddings = decoder.embed(tokens) if soft is None else write_soft_tokens(decoder.embed(tokens), *soft)
     if pictures is None:
         return embeddings, None
     placeholders = (tokens == decoder.vision.config.image_token) & mask & told

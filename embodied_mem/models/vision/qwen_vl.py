@@ -1,4 +1,4 @@
-"""Qwen2.5-VL: a vision tower and a decoder that reads images where the text has placeholders; loaded from a folder.
+"""Qwen2.5-VL and Qwen3-VL from a folder: a vision tower, and a decoder that reads images at placeholders of the text.
 
     decoder = load_qwen_vl("Qwen2.5-VL-7B-Instruct", shardings=placement.shardings)
     patches, grids = patches_of(decoder.config.vision, [image])          # `qwen_vl_vision`
@@ -8,7 +8,8 @@
 Text tokens have one rotary position; the embeddings of an image share one in time and have their row and column in the
 other two; what follows goes on after the largest. Images only: videos are refused.
 
-Source: Qwen2-VL (Wang et al. 2024), section 2.1, and Qwen2.5-VL (Bai et al. 2025); held against transformers by a test.
+Source: Qwen2-VL (Wang et al. 2024), section 2.1, Qwen2.5-VL and Qwen3-VL (Bai et al. 2025); held against transformers
+by a test.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from embodied_mem.models.assembly import Index, Shardings, StoredTensor, assembl
 from embodied_mem.models.config import DecoderConfig, VisionConfig
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.formats.hf import HFFolder, config_from_hf, described_by, read_described
-from embodied_mem.models.vision.qwen_vl_vision import Array, Grid, VisionTower, arrange, vision_axes
+from embodied_mem.models.vision.qwen_vl_vision import Array, Grid, VisionTower, arrange, vision_axes, widen
 
 _TOP_NAMES = {
     "patch": "patch_embed.proj.weight", "merger_norm": "merger.ln_q.weight", "merger_in": "merger.mlp.0.weight",
@@ -42,19 +43,33 @@ _BLOCK_NAMES = {
     "gate": "mlp.gate_proj.weight", "gate_bias": "mlp.gate_proj.bias", "up": "mlp.up_proj.weight",
     "up_bias": "mlp.up_proj.bias", "down": "mlp.down_proj.weight", "down_bias": "mlp.down_proj.bias",
 }  # fmt: skip
+_THIRD_NAMES = {
+    "patch_bias": "patch_embed.proj.bias", "positions": "pos_embed.weight", "merger_norm": "merger.norm.weight",
+    "merger_norm_bias": "merger.norm.bias", "merger_in": "merger.linear_fc1.weight",
+    "merger_in_bias": "merger.linear_fc1.bias", "merger_out": "merger.linear_fc2.weight",
+    "merger_out_bias": "merger.linear_fc2.bias", "attention_norm_bias": "norm1.bias", "mlp_norm_bias": "norm2.bias",
+    "up": "mlp.linear_fc1.weight", "up_bias": "mlp.linear_fc1.bias", "down": "mlp.linear_fc2.weight",
+    "down_bias": "mlp.linear_fc2.bias",
+}  # fmt: skip
+"""Those that Qwen3-VL has beside the others, or instead."""
 _VISION_FIELDS = {
     "num_layers": "depth", "width": "hidden_size", "num_heads": "num_heads", "mlp_width": "intermediate_size",
     "out_width": "out_hidden_size", "patch_size": "patch_size", "temporal_patch_size": "temporal_patch_size",
     "merge_size": "spatial_merge_size", "window_size": "window_size", "full_layers": "fullatt_block_indexes",
+    "num_positions": "num_position_embeddings", "deep_layers": "deepstack_visual_indexes",
 }  # fmt: skip
-# Published checkpoints have the first pair of prefixes (vision, text), transformers 5 writes the second.
+SEEING = {"qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3"}
+"""Model types that see -> that of their decoder."""
+# Published Qwen2.5-VL has the first pair of prefixes (vision, text), Qwen3-VL and transformers 5 the second.
 _PREFIXES = (("visual.", "model."), ("model.visual.", "model.language_model."))
 
 
 def embed_images(
     decoder: Decoder, tokens: np.ndarray, mask: np.ndarray, patches: np.ndarray, grids: list[Grid]
 ) -> tuple[jax.Array, np.ndarray]:
-    """Returns (embeddings [B, L, D], rotary positions int32[3, B, L]) of texts with images at their placeholders.
+    """Embed texts with images at their placeholders.
+
+    Returns ([B, L, W], rotary positions int32[3, B, L]). W is D, or more with `deep_layers`, see `Decoder.__call__`.
 
     Args:
         decoder: with a vision tower.
@@ -79,8 +94,8 @@ def embed_images(
 def _embedded(
     decoder: Decoder, tokens: jax.Array, patches: Array, positions: Array, mask: Array, blocks: Array
 ) -> jax.Array:
-    text = decoder.embed(tokens)
     seen = decoder.vision(patches, positions, mask)
+    text = widen(decoder.embed(tokens), seen.shape[-1])
     seen = seen.reshape(-1, seen.shape[-1])[blocks].astype(text.dtype)
     here = tokens == decoder.vision.config.image_token
     number = (jnp.cumsum(here.reshape(-1)) - 1).reshape(here.shape)
@@ -132,9 +147,9 @@ def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> DecoderC
         InvalidInputError: another model type, or something in it that tower or decoder do not have.
     """
     kind = described.get("model_type")
-    if kind != "qwen2_5_vl":
-        raise InvalidInputError(f"config.json: model_type: expected qwen2_5_vl, got {kind!r}")
-    text = {**described, **described.get("text_config", {}), "model_type": "qwen2"}
+    if kind not in SEEING:
+        raise InvalidInputError(f"config.json: model_type: expected one of {', '.join(SEEING)}, got {kind!r}")
+    text = {**described, **described.get("text_config", {}), "model_type": SEEING[kind]}
     for shared in ("tie_word_embeddings", "torch_dtype", "dtype"):
         text[shared] = described.get(shared, text.get(shared))
     rope = dict(text.pop("rope_scaling", None) or {}) | dict(text.pop("rope_parameters", None) or {})
@@ -143,16 +158,19 @@ def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> DecoderC
         raise InvalidInputError("config.json: expected rope_scaling.mrope_section, got none")
     if rope.get("rope_type", rope.get("type")) == "mrope":
         rope = {name: value for name, value in rope.items() if name not in ("type", "rope_type")}
-    config = config_from_hf(text | {"rope_parameters": rope}, mrope_sections=tuple(sections), **overrides)
-    seen = described.get("vision_config", {})
-    if seen.get("hidden_act", "silu") != "silu" or seen.get("in_channels", seen.get("in_chans", 3)) != 3:
-        raise InvalidInputError("config.json: vision_config: expected silu and 3 channels")
-    given = {ours: seen[theirs] for ours, theirs in _VISION_FIELDS.items() if theirs in seen}
-    given["full_layers"] = tuple(given.get("full_layers", VisionConfig().full_layers))
+    overrides |= {"mrope_sections": tuple(sections), "mrope_interleaved": bool(rope.pop("mrope_interleaved", False))}
+    config = config_from_hf(text | {"rope_parameters": rope}, **overrides)
+    seen, is_third = described.get("vision_config", {}), kind == "qwen3_vl"
+    activation = "gelu_pytorch_tanh" if is_third else "silu"
+    if seen.get("hidden_act", activation) != activation or seen.get("in_channels", seen.get("in_chans", 3)) != 3:
+        raise InvalidInputError(f"config.json: vision_config: expected {activation} and 3 channels")
+    shape = {ours: seen[theirs] for ours, theirs in _VISION_FIELDS.items() if theirs in seen}
+    shape |= {name: tuple(shape[name]) for name in ("full_layers", "deep_layers") if name in shape}
     own: dict[str, Any] = {"out_width": config.width, "dtype": config.dtype, "param_dtype": config.param_dtype}
+    own |= {"window_size": 0, "full_layers": ()} if is_third else {}
     if "image_token_id" in described:
         own["image_token"] = described["image_token_id"]
-    return dataclasses.replace(config, vision=VisionConfig(**(own | given)))
+    return dataclasses.replace(config, vision=VisionConfig(**(own | shape)))
 
 
 class _Flat:
@@ -180,10 +198,14 @@ def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None 
     files = HFFolder(folder)
     seeing, reading = next((pair for pair in _PREFIXES if f"{pair[0]}patch_embed.proj.weight" in files), _PREFIXES[0])
 
+    names = _TOP_NAMES | _BLOCK_NAMES | (_THIRD_NAMES if vision.num_positions else {})
+
     def vision_tensor(name: str, layer: int | None) -> StoredTensor:
+        if layer is not None and name.startswith("merger"):
+            return files.tensor(f"{seeing}deepstack_merger_list.{layer}.{names[name].removeprefix('merger.')}")
         if layer is not None:
-            return files.tensor(f"{seeing}blocks.{layer}.{_BLOCK_NAMES[name]}")
-        stored = files.tensor(f"{seeing}{_TOP_NAMES[name]}")
+            return files.tensor(f"{seeing}blocks.{layer}.{names[name]}")
+        stored = files.tensor(f"{seeing}{names[name]}")
         return _Flat(stored) if name == "patch" else stored
 
     fill(tower, vision_tensor, vision_axes(vision), shardings)

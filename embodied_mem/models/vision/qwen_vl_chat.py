@@ -1,4 +1,4 @@
-"""Qwen2.5-VL as a `ChatModel`: messages with pictures in, text out.
+"""Qwen2.5-VL and Qwen3-VL as a `ChatModel`: messages with pictures in, text out.
 
     model = QwenVLChatModel.from_folder("Qwen2.5-VL-7B-Instruct")
     model.complete([{"role": "user", "content": images.content("What is on the desk?", [pixels])}], max_tokens=64).text
@@ -34,13 +34,14 @@ class _Seen(NamedTuple):
 
 
 class QwenVLChatModel(FlaxChatModel):
-    """A Qwen2.5-VL that answers messages; otherwise as `FlaxChatModel`.
+    """A Qwen2.5-VL or Qwen3-VL that answers messages; otherwise as `FlaxChatModel`.
 
     Args:
         decoder: with a vision tower.
         tokenizer: its tokenizer. The sentence that its chat template puts first, if it does, is the default of
             `default_system`.
-        min_pixels, max_pixels: a picture outside of these limits is scaled; 784 pixels are one token.
+        min_pixels, max_pixels: a picture outside of these limits is scaled; 784 pixels (Qwen3-VL: 1,024) are one token;
+            0 for `VisionConfig.pixel_limits`.
         **options: of `FlaxChatModel`.
 
     Raises:
@@ -52,13 +53,14 @@ class QwenVLChatModel(FlaxChatModel):
         decoder: Decoder,
         tokenizer: PretrainedTokenizer,
         *,
-        min_pixels: int = 56 * 56,
-        max_pixels: int = 28 * 28 * 1280,
+        min_pixels: int = 0,
+        max_pixels: int = 0,
         **options: Any,
     ):
         options.setdefault("default_system", _default_system(tokenizer))
-        super().__init__(decoder, tokenizer.tokenizer, **{"name": "qwen2.5-vl", **options})
         self._vision = decoder.vision.config
+        options.setdefault("name", "qwen3-vl" if self._vision.num_positions else "qwen2.5-vl")
+        super().__init__(decoder, tokenizer.tokenizer, **options)
         self._signs = picture_signs(self._vision, self._tokenizer)
         self._limits = {"min_pixels": min_pixels, "max_pixels": max_pixels}
 

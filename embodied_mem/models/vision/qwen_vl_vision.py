@@ -1,4 +1,4 @@
-"""The vision tower of Qwen2.5-VL: patches of images to embeddings of the decoder, one per 2 x 2 patches.
+"""The vision tower of Qwen2.5-VL and Qwen3-VL: patches of images to embeddings of the decoder, one per 2 x 2 patches.
 
     windows = arrange(config, grids)                        # numpy: which patch stands where
     features = tower(patches[windows.order] ..., ...)       # see `VisionTower.__call__`
@@ -8,7 +8,12 @@ Patches are laid out as [images, windows, 64 places] from the start, padded at t
 first kind is a batch over windows and the second a batch over images; published code packs them into one sequence with
 offsets instead. Each 4 places that follow each other are one 2 x 2 block and become one embedding at the end.
 
-Source: Qwen2.5-VL (Bai et al. 2025), section 2.1; held against transformers by a test.
+Qwen3-VL's tower (`VisionConfig.num_positions`) has one window per image, LayerNorm for RMSNorm, no gate, and learned
+positions beside the rotary ones. What some of its layers give is merged, too, and stands behind the embedding, for the
+first layers of the decoder.
+
+Source: Qwen2.5-VL (Bai et al. 2025), section 2.1, Qwen3-VL (Bai et al. 2025), section 2, and DeepStack (Meng et al.
+2024); held against transformers by a test.
 """
 
 from __future__ import annotations
@@ -35,15 +40,15 @@ Grid = tuple[int, int]  # patches of an image: rows, columns
 def block_shapes(config: VisionConfig) -> Shapes:
     """Returns, per parameter of one block, its shape and the logical name of each axis."""
     d, h, e, m = config.width, config.num_heads, config.head_dim, config.mlp_width
+    gate: Shapes = {"gate": ((d, m), ("embed", "mlp")), "gate_bias": ((m,), ("mlp",))}
     return {
-        "attention_norm": ((d,), ("embed",)),
+        **_norm_shapes(config, "attention_norm", d),
         "qkv": ((d, 3, h, e), ("embed", None, "heads", "head_dim")),
         "qkv_bias": ((3, h, e), (None, "heads", "head_dim")),
         "output": ((h, e, d), ("heads", "head_dim", "embed")),
         "output_bias": ((d,), ("embed",)),
-        "mlp_norm": ((d,), ("embed",)),
-        "gate": ((d, m), ("embed", "mlp")),
-        "gate_bias": ((m,), ("mlp",)),
+        **_norm_shapes(config, "mlp_norm", d),
+        **({} if config.num_positions else gate),
         "up": ((d, m), ("embed", "mlp")),
         "up_bias": ((m,), ("mlp",)),
         "down": ((m, d), ("mlp", "embed")),
@@ -51,12 +56,24 @@ def block_shapes(config: VisionConfig) -> Shapes:
     }
 
 
+def _norm_shapes(config: VisionConfig, name: str, width: int) -> Shapes:
+    names = (name, f"{name}_bias") if config.num_positions else (name,)
+    return {one: ((width,), ("embed",)) for one in names}
+
+
 def top_shapes(config: VisionConfig) -> Shapes:
     """Returns the same for the parameters outside the blocks."""
+    d, count = config.width, config.num_positions
+    third: Shapes = {"patch_bias": ((d,), ("embed",)), "positions": ((count, d), (None, "embed"))}
+    patch: Shapes = {"patch": ((config.patch_values, d), (None, "embed"))}
+    return patch | (third if count else {}) | merger_shapes(config, d)
+
+
+def merger_shapes(config: VisionConfig, norm_width: int) -> Shapes:
+    """Return the same for a merger of blocks."""
     merged = config.width * config.merge_size**2
     return {
-        "patch": ((config.patch_values, config.width), (None, "embed")),
-        "merger_norm": ((config.width,), ("embed",)),
+        **_norm_shapes(config, "merger_norm", norm_width),
         "merger_in": ((merged, merged), ("embed", "mlp")),
         "merger_in_bias": ((merged,), ("mlp",)),
         "merger_out": ((merged, config.out_width), ("mlp", "embed")),
@@ -77,7 +94,14 @@ def vision_axes(config: VisionConfig, lora_rank: int = 0) -> ParameterAxes:
     """Returns the logical axes of every parameter by its path in `VisionTower`, with those of adapters of that rank."""
     axes: ParameterAxes = {(n,): names for n, (_, names) in top_shapes(config).items()}
     blocks = block_shapes(config) | (adapter_shapes(config, lora_rank) if lora_rank else {})
-    return axes | {("blocks", n): ("layers", *names) for n, (_, names) in blocks.items()}
+    axes |= {("blocks", n): ("layers", *names) for n, (_, names) in blocks.items()}
+    if config.deep_layers:
+        axes |= {("deep", n): ("layers", *names) for n, (_, names) in _deep_shapes(config).items()}
+    return axes
+
+
+def _deep_shapes(config: VisionConfig) -> Shapes:
+    return merger_shapes(config, config.width * config.merge_size**2)
 
 
 class Windows(NamedTuple):
@@ -107,12 +131,14 @@ def arrange(config: VisionConfig, grids: list[Grid]) -> Windows:
     Raises:
         InvalidInputError: no images, or a grid that is no multiple.
     """
-    side, merge = config.window_blocks, config.merge_size
+    merge = config.merge_size
     per_block = merge * merge
     if not grids or any(rows < 1 or columns < 1 or rows % merge or columns % merge for rows, columns in grids):
         raise InvalidInputError(f"grids: expected patches in multiples of {merge} per side, got {grids}")
+    side = config.window_blocks or max(map(max, grids))
     counts = [-(-rows // (merge * side)) * -(-columns // (merge * side)) for rows, columns in grids]
-    shape = (len(grids), max(counts), side * side, per_block)
+    places = side * side if config.window_blocks else max(rows * columns for rows, columns in grids) // per_block
+    shape = (len(grids), max(counts), places, per_block)
     order, mask = np.zeros(shape, np.int32), np.zeros(shape, bool)
     positions = np.zeros((*shape, 2), np.int32)
     within = np.stack(np.divmod(np.arange(per_block), merge), axis=-1)  # row and column inside a block
@@ -137,26 +163,30 @@ def arrange(config: VisionConfig, grids: list[Grid]) -> Windows:
     )
 
 
-class Blocks(nnx.Module):
-    """Parameters of all blocks, each stacked to [num_layers, ...]; names and axes in `block_shapes`."""
+class Stacked(nnx.Module):
+    """Parameters of `count` equal parts, each stacked to [count, ...]."""
 
-    def __init__(self, config: VisionConfig, *, rngs: nnx.Rngs):
-        for name, (shape, _) in block_shapes(config).items():
-            setattr(self, name, nnx.Param(_initial(name, (config.num_layers, *shape), config, rngs)))
+    def __init__(self, config: VisionConfig, shapes: Shapes, count: int, *, rngs: nnx.Rngs):
+        for name, (shape, _) in shapes.items():
+            setattr(self, name, nnx.Param(_initial(name, (count, *shape), config, rngs)))
 
 
 class VisionTower(nnx.Module):
-    """The tower; its parameters are those of `top_shapes` and `blocks.*`."""
+    """The tower; its parameters are those of `top_shapes`, `blocks.*`, and `deep.*` with `deep_layers`."""
 
     def __init__(self, config: VisionConfig, *, rngs: nnx.Rngs):
         self.config = config
         self.lora: LoraConfig | None = None
         for name, (shape, _) in top_shapes(config).items():
             setattr(self, name, nnx.Param(_initial(name, shape, config, rngs)))
-        self.blocks = Blocks(config, rngs=rngs)
+        self.blocks = Stacked(config, block_shapes(config), config.num_layers, rngs=rngs)
+        if config.deep_layers:
+            self.deep = Stacked(config, _deep_shapes(config), len(config.deep_layers), rngs=rngs)
 
     def __call__(self, patches: Array, positions: Array, mask: Array) -> jax.Array:
-        """Returns embeddings [I, W, P / 4, out_width] of every block; those at padding mean nothing.
+        """Embed every block: [I, W, P / 4, (1 + N) out_width].
+
+        The N further parts are of `deep_layers`. Embeddings at padding mean nothing.
 
         Args:
             patches: [I, W, P, patch_values], normalised pixels; colour, frame, row, column from the outside in.
@@ -170,18 +200,56 @@ class VisionTower(nnx.Module):
         if self.lora:
             stacked["qkv_lora_b"] = stacked["qkv_lora_b"] * self.lora.scale
         x = patches.astype(dtype) @ top["patch"]
+        if config.num_positions:
+            x += top["patch_bias"] + _stretch(top["positions"], positions).astype(dtype)
         cos, sin = _rotary(config, positions)
         images, windows, places, width = x.shape
         bias = jnp.where(mask, 0.0, MASKED).astype(jnp.float32)
+        deep = []
         for layer in range(config.num_layers):
             weights = {name: array[layer] for name, array in stacked.items()}
             split = (images, 1, windows * places) if layer in config.full_layers else (images, windows, places)
             x = _block(config, weights, x.reshape(*split, width), cos, sin, bias).reshape(images, windows, places, -1)
-        x = rms_norm(x, top["merger_norm"], _NORM_EPS)
-        x = x.reshape(images, windows, -1, width * config.merge_size**2)
-        x = jax.nn.gelu(x @ top["merger_in"] + top["merger_in_bias"], approximate=False)
-        seen: jax.Array = x @ top["merger_out"] + top["merger_out_bias"]
-        return seen
+            if layer in config.deep_layers:
+                number = config.deep_layers.index(layer)
+                own = {name: getattr(self.deep, name)[number].astype(dtype) for name in _deep_shapes(config)}
+                deep.append(_merge(config, own, x))
+        return jnp.concatenate([_merge(config, top, x), *deep], axis=-1)
+
+
+def _norm(weights: dict[str, jax.Array], name: str, x: jax.Array) -> jax.Array:
+    """Apply LayerNorm where there is a bias, else RMSNorm."""
+    if f"{name}_bias" not in weights:
+        return rms_norm(x, weights[name], _NORM_EPS)
+    x32 = x.astype(jnp.float32)
+    normal = rms_norm(x32 - x32.mean(-1, keepdims=True), weights[name], _NORM_EPS)
+    return normal.astype(x.dtype) + weights[f"{name}_bias"]
+
+
+def _merge(config: VisionConfig, weights: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+    """Merge blocks of x [I, W, P, D] into embeddings.
+
+    The norm comes before where it is as wide as a patch, behind where it is as wide as a block.
+    """
+    norm_width = weights["merger_norm"].shape[0]
+    x = _norm(weights, "merger_norm", x.reshape(*x.shape[:2], -1, norm_width))
+    x = x.reshape(*x.shape[:2], -1, config.width * config.merge_size**2)
+    x = jax.nn.gelu(x @ weights["merger_in"] + weights["merger_in_bias"], approximate=False)
+    seen: jax.Array = x @ weights["merger_out"] + weights["merger_out_bias"]
+    return seen
+
+
+def _stretch(table: jax.Array, positions: Array) -> jax.Array:
+    """Stretch a square of position embeddings over each image, corner to corner."""
+    side = math.isqrt(len(table))
+    last = jnp.maximum(positions.max((1, 2), keepdims=True), 1)
+    at = positions * ((side - 1) / last)
+    square = table.astype(jnp.float32).reshape(side, side, -1)
+    interpolate = functools.partial(jax.scipy.ndimage.map_coordinates, order=1, mode="nearest")
+    values: jax.Array = jax.vmap(
+        lambda channel: interpolate(channel, [at[..., 0], at[..., 1]]), in_axes=-1, out_axes=-1
+    )(square)
+    return values
 
 
 def _initial(name: str, shape: tuple[int, ...], config: VisionConfig, rngs: nnx.Rngs) -> jax.Array:
@@ -212,7 +280,7 @@ def _block(
         first, second = jnp.split(part.astype(jnp.float32), 2, axis=-1)
         return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], -1).astype(part.dtype)
 
-    normed = rms_norm(x, weights["attention_norm"], _NORM_EPS)
+    normed = _norm(weights, "attention_norm", x)
     qkv = (normed @ weights["qkv"].reshape(config.width, -1)).reshape(*groups, 3, heads, dim) + weights["qkv_bias"]
     if "qkv_lora_a" in weights:
         qkv += jnp.einsum("...r,rche->...che", normed @ weights["qkv_lora_a"], weights["qkv_lora_b"])
@@ -221,15 +289,20 @@ def _block(
     shares = jax.nn.softmax(scores + bias.reshape(*groups[:2], 1, 1, groups[2]), axis=-1).astype(x.dtype)
     context = jnp.einsum("ighst,igthe->igshe", shares, value).reshape(*groups, heads * dim)
     x = x + context @ weights["output"].reshape(heads * dim, -1) + weights["output_bias"]
-    normed = rms_norm(x, weights["mlp_norm"], _NORM_EPS)
-    gate = jax.nn.silu(normed @ weights["gate"] + weights["gate_bias"])
-    return x + (gate * (normed @ weights["up"] + weights["up_bias"])) @ weights["down"] + weights["down_bias"]
+    normed = _norm(weights, "mlp_norm", x)
+    hidden = normed @ weights["up"] + weights["up_bias"]
+    if config.num_positions:
+        hidden = jax.nn.gelu(hidden, approximate=True)
+    else:
+        hidden *= jax.nn.silu(normed @ weights["gate"] + weights["gate_bias"])
+    return x + hidden @ weights["down"] + weights["down_bias"]
 
 
-@functools.cache
-def _mean_and_deviation() -> tuple[np.ndarray, np.ndarray]:
-    """Normalise colours like those of CLIP, the tower's training pictures."""
+def _mean_and_deviation(config: VisionConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and deviation of colours, CLIP's or Qwen3-VL's."""
     mean, deviation = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+    if config.num_positions:
+        mean = deviation = (0.5, 0.5, 0.5)
     return np.array(mean, np.float32), np.array(deviation, np.float32)
 
 
@@ -254,16 +327,18 @@ def fitting_size(config: VisionConfig, rows: int, columns: int, min_pixels: int,
 
 
 def patches_of(
-    config: VisionConfig, images: list[np.ndarray], *, min_pixels: int = 56 * 56, max_pixels: int = 28 * 28 * 1280
+    config: VisionConfig, images: list[np.ndarray], *, min_pixels: int = 0, max_pixels: int = 0
 ) -> tuple[np.ndarray, list[Grid]]:
     """Returns the packed patches float32[N, patch_values] of images uint8[rows, columns, 3], and their grids.
 
-    Images whose size is not whole blocks within the limits are scaled with the package `pillow` (bicubic).
+    Images whose size is not whole blocks within the limits (0: `VisionConfig.pixel_limits`) are scaled with the package
+    `pillow` (bicubic).
 
     Raises:
         InvalidInputError: an image of another kind.
     """
-    mean, deviation = _mean_and_deviation()
+    mean, deviation = _mean_and_deviation(config)
+    limits = min_pixels or config.pixel_limits[0], max_pixels or config.pixel_limits[1]
     packed, grids = [], []
     for index, image in enumerate(images):
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
@@ -271,7 +346,7 @@ def patches_of(
                 f"images[{index}]: expected uint8[rows, columns, 3], got {image.dtype} {image.shape}"
             )
         rows, columns, _ = image.shape
-        size = fitting_size(config, rows, columns, min_pixels, max_pixels)
+        size = fitting_size(config, rows, columns, *limits)
         image = resized(image, *size)
         packed.append(_cut(config, (image[None].astype(np.float32) / 255 - mean) / deviation)[0])
         grids.append((size[0] // config.patch_size, size[1] // config.patch_size))
@@ -299,20 +374,25 @@ def _cut(config: VisionConfig, pixels: Any) -> Any:
 
 
 def see(tower: VisionTower, pictures: jax.Array) -> jax.Array:
-    """Returns the embeddings float[B, K, T, out_width] of pictures uint8[B, K, side, side, 3], row by row of blocks.
+    """Embed pictures uint8[B, K, side, side, 3].
 
-    All have one size, whole blocks, so one program reads them all; a picture of zeros costs as much as any other. T is
-    (side / (patch_size * merge_size))^2.
+    Returns float[B, K, T, (1 + N) out_width].
+    The T = (side / (patch_size * merge_size))^2 blocks stand row by row. All pictures have one size, whole blocks, so
+    one program reads them all; a picture of zeros costs as much as any other.
     """
     config = tower.config
     batch, count, side = pictures.shape[:3]
     grid = side // config.patch_size
     windows = arrange(config, [(grid, grid)])  # of the shape alone: constants of the program
-    mean, deviation = _mean_and_deviation()
+    mean, deviation = _mean_and_deviation(config)
     pixels = (pictures.reshape(-1, side, side, 3).astype(jnp.float32) / 255 - mean) / deviation
     placed = _cut(config, pixels)[:, windows.order[0]]
     positions, mask = (jnp.broadcast_to(array, (batch * count, *array.shape[1:])) for array in windows[1:3])
     seen = tower(placed, positions, mask)
-    return seen.reshape(batch * count, -1, config.out_width)[:, windows.blocks].reshape(
-        batch, count, -1, config.out_width
-    )
+    width = seen.shape[-1]
+    return seen.reshape(batch * count, -1, width)[:, windows.blocks].reshape(batch, count, -1, width)
+
+
+def widen(text: jax.Array, width: int) -> jax.Array:
+    """Pad embeddings of texts to `width`, for layers to add nothing."""
+    return jnp.pad(text, ((0, 0), (0, 0), (0, width - text.shape[-1])))
