@@ -72,7 +72,10 @@ _VIEWS = ("parameter", "get-tuple-element", "bitcast", "tuple", "while")
 
 
 def copies(program: str, sizes: set[int]) -> int:
-    """Count the arrays of such sizes that the program's loops write."""
+    """Count the arrays of such sizes that the program's loops write to the device's memory.
+
+    A TPU's product reads its weight into the chip's own memory, `S(1)` in a layout; that is no copy.
+    """
     bodies: dict[str, list[str]] = {}
     for head, name, body in re.findall(r"^(ENTRY )?%([\w.-]+) \(.*?\{\n(.*?)^\}", program, re.M | re.S):
         bodies["" if head else name] = body.splitlines()
@@ -87,9 +90,14 @@ def copies(program: str, sizes: set[int]) -> int:
             loops.add(name)
             waiting += inner[name]
     arrays = (
-        re.match(r"\s*(?:ROOT )?%\S+ = \w+\[([\d,]*)\]\S* ([\w-]+)\(", line) for name in loops for line in bodies[name]
+        re.match(r"\s*(?:ROOT )?%\S+ = \w+\[([\d,]*)\](\S*) ([\w-]+)\(", line)
+        for name in loops for line in bodies[name]
+    )  # fmt: skip
+    return sum(
+        math.prod(map(int, filter(None, array[1].split(",")))) in sizes
+        for array in arrays
+        if array and array[3] not in _VIEWS and "S(1)" not in array[2]
     )
-    return sum(math.prod(map(int, filter(None, a[1].split(",")))) in sizes for a in arrays if a and a[2] not in _VIEWS)
 
 
 def bound(costs: list[Cost], peak: float, bandwidth: float, links: float, scale: float = 1.0) -> float:

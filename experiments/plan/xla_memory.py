@@ -262,7 +262,7 @@ def matrices(parameters: Any) -> set[int]:
     for path, leaf in jax.tree_util.tree_flatten_with_path(parameters)[0]:
         name, shard = jax.tree_util.keystr(path), leaf.sharding.shard_shape(leaf.shape)
         layer = shard["layers" in name :]
-        if len(layer) > 1 and "_lora_" not in name:
+        if len(layer) > 1 and "_lora_" not in name and "bias" not in name:
             sizes |= {math.prod(shard), math.prod(layer)}
     return sizes
 

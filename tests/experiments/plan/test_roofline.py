@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from experiments.plan.roofline import Cost, bound, roofline
+from experiments.plan.roofline import Cost, bound, copies, roofline
 
 LAYERS, ROWS, WIDTH = 5, 8, 64
 
@@ -37,3 +37,23 @@ def test_collectives_are_apart_and_slow_links_count():
     assert bound([product], 100.0, 10.0, 1.0) == 1
     assert bound([product, sent], 100.0, 10.0, 25.6) == pytest.approx(0.5)
     assert bound([product, sent], 100.0, 10.0, 25.6, scale=0.5) == pytest.approx(2 / 3)
+
+
+def test_a_weight_that_a_tpu_reads_into_the_chip_is_no_copy():
+    """In a layout S(1) is the chip's own memory, from which products take their operands."""
+    program = """
+%body (p: (bf16[2,8,4], s32[])) -> (bf16[2,8,4], s32[]) {
+  %p = (bf16[2,8,4], s32[]) parameter(0)
+  %w = bf16[2,8,4]{2,1,0} get-tuple-element(%p), index=0
+  %i = s32[] get-tuple-element(%p), index=1
+  %read = bf16[1,8,4]{2,1,0:T(8,128)(2,1)SPACE} fusion(%w, %i), kind=kLoop, calls=%slice
+  ROOT %t = (bf16[2,8,4], s32[]) tuple(%w, %i)
+}
+
+ENTRY %main (p: (bf16[2,8,4], s32[])) -> (bf16[2,8,4], s32[]) {
+  %p = (bf16[2,8,4], s32[]) parameter(0)
+  ROOT %loop = (bf16[2,8,4], s32[]) while(%p), condition=%turns, body=%body
+}
+"""
+    assert copies(program.replace("SPACE", "S(1)"), {32}) == 0
+    assert copies(program.replace("SPACE", ""), {32}) == 1
