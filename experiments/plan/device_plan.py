@@ -206,7 +206,7 @@ def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: boo
             rows.append((one.name, *map(size_of, sizes), named(fitting(one.total)), f"{one.compile_s:.0f} s"))
             content["compiled"].append(dataclasses.asdict(one) | {"total": one.total})
             if one.copies is not None:
-                print(f"{one.name}: a token writes {one.copies} arrays as large as a weight")
+                print(f"{one.name}: a token copies {one.copies} weights")
             if one.name == "sft" and one.costs:
                 content["roofline"] = print_roofline(one.costs)
         where = topology or f"{jax.device_count()} {jax.devices()[0].platform} devices"

@@ -13,7 +13,7 @@ chip that multiplies bfloat16 does. What exists in float32 is at least as large 
 outputs are upper bounds, as far as another backend's compiler plans as this one does.
 
 With `tpu_devices("v5e:4x4")` the compiler for TPUs does it, ahead of time, without a chip, in the stored dtypes. Then
-the programs that write tokens come, too, and the arrays as large as a weight that each token writes are counted.
+the programs that write tokens come, too, and the weights that each token copies are counted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ProgramMemory:
         outputs: results that take no argument's place.
         compile_s: seconds of compilation.
         costs: what it computes, moves and sends; of a CPU's program.
-        copies: arrays as large as a weight that are written to memory for every token; None where none is sampled.
+        copies: weights that every token copies in memory; None where none is sampled.
     """
 
     name: str
