@@ -1,12 +1,10 @@
 """Folders in a store, by a local double of `gs://` behind fsspec; a stage that is lost with its machine goes on."""
 
 import dataclasses
-import os
 
-import fsspec
 import numpy as np
 import pytest
-from fsspec.implementations.local import LocalFileSystem
+from local_bucket import serve
 
 from embodied_mem.parallel import object_store
 from embodied_mem.parallel.object_store import local_copy, push
@@ -18,24 +16,7 @@ from experiments.configs import load
 @pytest.fixture
 def bucket(tmp_path, monkeypatch):
     """The folder that is `gs://bucket`."""
-
-    class Buckets(LocalFileSystem):
-        protocol = ("gs", "gcs")
-
-        def __init__(self, **options):
-            super().__init__(auto_mkdir=True)
-
-        @classmethod
-        def _strip_protocol(cls, path):
-            path = os.fspath(path)
-            return str(tmp_path / path.removeprefix("gs://")) if path.startswith("gs://") else path
-
-    for name in ("gs", "gcs"):
-        fsspec.register_implementation(name, Buckets, clobber=True)
-    Buckets.clear_instance_cache()
-    from etils.epath import backend
-
-    backend.fsspec_backend._get_filesystem.cache_clear()
+    serve(tmp_path)
     return tmp_path / "bucket"
 
 
