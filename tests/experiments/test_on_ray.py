@@ -65,9 +65,12 @@ def test_no_cluster_is_said_at_once():
             hosts(address, print).__enter__()
 
 
-def test_a_host_that_fails_gives_its_batches_back(capsys):
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_host_that_fails_gives_its_batches_back(capsys, is_killed):
     def failing(result):
         assert resume.board.claim("x", BATCHES) == 0
+        if is_killed:
+            os._exit(1)
         raise OSError("no weights on this host")
 
     with cluster_of(1) as (cluster, _), hosts(cluster.address, failing):
@@ -75,7 +78,9 @@ def test_a_host_that_fails_gives_its_batches_back(capsys):
         while (batch := resume.board.claim("x", BATCHES)) == -1:
             time.sleep(0.1)
     assert batch == 0
-    assert "no weights on this host); others play its episodes" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "lost: host" in said
+    assert is_killed or "no weights on this host); others play its episodes" in said
 
 
 def episodes_of(path: pathlib.Path):
