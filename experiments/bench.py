@@ -1,7 +1,7 @@
 """Benchmarks: `python experiments/bench.py --suite alfworld` prints a table, and with `--json` one line.
 
 The other suites are described in `experiments/benchmarks`: `memory`, `graph` (graph_native.py), `worlds`, `loading`,
-`models`, `drop_in`.
+`models`, `drop_in`, `clients`.
 
 Suite `alfworld`: our engine against TextWorld on the same games in one run, on one thread.
 
@@ -157,7 +157,7 @@ def _resident_bytes() -> int:
 
 MODULES = {
     "memory": "memory", "graph": "graph_native", "worlds": "worlds", "models": "models", "drop_in": "drop_in",
-    "loading": "loading",
+    "loading": "loading", "clients": "clients",
 }  # fmt: skip
 """Suite -> its module in `benchmarks`, which has `bench_SUITE` and `add_arguments`."""
 

@@ -29,6 +29,7 @@ from embodied_mem.evaluation.report import pack_episodes, read_result, versus
 from embodied_mem.evaluation.tables import difference, executor_cells, markdown, percent, rate
 from embodied_mem.language.chat import Prices
 from embodied_mem.registry import load
+from embodied_mem.serve.mcp import MAX_USERS
 from experiments.dialogues import calibration, corrections
 from experiments.registered import register_all
 from experiments.solvers.memento.tables import PAPER_STAGES, REWORDED
@@ -876,6 +877,75 @@ def server_faults(data: Data) -> str:
     return f"{counts}\n\n{speed}\n\n{row['seconds']:.0f} s; {row['scopes_written']} scopes; {source(data)}"
 
 
+def clients(data: Data) -> str:
+    """Show the load of many MCP clients on both engines."""
+    engines = [(SERVER_STORES[name], data[name]) for name in SERVER_STORES if name in data]
+    tools = grid(
+        [(f"{engine}, {tool}", row) for engine, one in engines for tool, row in one["tools"].items()],
+        {"store, tool": named, "calls": number("calls", ","), "p50, ms": number("p50_ms", ",.0f"),
+         "p99, ms": number("p99_ms", ",.0f")},
+    )  # fmt: skip
+    whole = grid(
+        engines,
+        {"store": named, "calls/s": number("calls_per_s", ".1f"), "events/s": number("events_per_s", ".1f"),
+         "p99 of a user's first call, ms": number("first_call_ms_p99", ",.0f"),
+         "server, MB": number("server_mb", ".0f"), "KB a user": number("user_kb", ".0f"),
+         "refused by the limit": number("refused", "d"), "hung": number("hung", "d"),
+         "errors": lambda _, row: str(len(row["errors"])), "answered and lost": lambda _, row: str(len(row["lost"])),
+         "stopped in, s": number("stop_s", ".1f")},
+    )  # fmt: skip
+    load = f"{data['clients']} clients for {data['seconds']:.0f} s, {data['pause']:g} s between calls"
+    return f"{tools}\n\n{whole}\n\n{load}; {source(data)}"
+
+
+FLEET, ROBOT_EVENTS_PER_S, HOURS, HOST_GB = 10_000, 0.5, 8, 64
+"""Assumed: robots; events of each; hours a day; memory of a host."""
+
+
+def scale(data: Data) -> str:
+    """Compute what a fleet needs from measured constants, the scarcest first."""
+    server, memory = data["postgresql"], read("bench_memory_lifelong")
+    commits = read("faults_postgresql")["throughput"]["disk"]["postgresql"]
+    calls = 2 * ROBOT_EVENTS_PER_S  # a recall for each event
+    state_mb, hot_mb = memory["lifelong_state_mb"], server["user_kb"] / 1024
+    rate = statistics.median(commits["events_per_s"])
+    rows = [
+        ("calls", f"{calls:g}/s", "serving program", f"{server['calls_per_s']:.0f}/s", server["calls_per_s"] / calls),
+        ("durable commits", f"{ROBOT_EVENTS_PER_S:g}/s", "PostgreSQL server", f"{rate:.0f}/s",
+         rate / ROBOT_EVENTS_PER_S),
+        ("hot scopes", "1", "serving program", f"{MAX_USERS}", MAX_USERS),
+        ("memory, new", f"{hot_mb:.1f} MB", f"host of {HOST_GB} GB", f"{HOST_GB} GB", 1024 * HOST_GB / hot_mb),
+        (f"memory, {memory['graph_nodes']:,} things", f"{state_mb:.0f} MB", f"host of {HOST_GB} GB", f"{HOST_GB} GB",
+         1024 * HOST_GB / state_mb),
+    ]  # fmt: skip
+    limits = markdown(
+        ["a robot needs", "", "one", "gives", "robots", f"for {FLEET:,}"],
+        [[what, need, one, gives, f"{robots:,.0f}", f"{-(-FLEET // max(int(robots), 1)):,}"]
+         for what, need, one, gives, robots in sorted(rows, key=lambda row: row[-1])],
+    )  # fmt: skip
+    events, snapshot_mb = FLEET * ROBOT_EVENTS_PER_S, max(16, state_mb)
+    per_day = lambda num_bytes: f"{events * HOURS * 3600 * num_bytes / 1e9:,.0f} GB a day"  # noqa: E731
+    things, opening_s = f"{memory['graph_nodes']:,} things", memory["lifelong_restore_s"]
+    recovered_gb = server["recovered_mb"] / 1024
+    whole = markdown(
+        ["of the fleet", "", "from"],
+        [
+            ["events", f"{events:,.0f}/s", f"{ROBOT_EVENTS_PER_S:g}/s a robot, {HOURS} hours a day, assumed"],
+            ["rows", per_day(server["row_bytes"]), f"{server['row_bytes']:.0f} bytes an event"],
+            ["write-ahead log", per_day(server["wal_bytes"]), f"{server['wal_bytes']:.0f} bytes an event"],
+            ["a partition of 64, at most", f"{FLEET * snapshot_mb / 64 / 1024:,.1f} GB",
+             f"{FLEET / 64:.0f} scopes, each with {snapshot_mb:.0f} MB of events before a snapshot"],
+            ["all states", f"{FLEET * state_mb / 1024:,.0f} GB", f"{things} each"],
+            ["recovery of a server, a GB of log", f"{server['recovery_s'] / recovered_gb:.0f} s",
+             f"{server['recovery_s']:.1f} s for {server['recovered_mb']:.0f} MB after a kill"],
+            [f"recovery of a program, {MAX_USERS} scopes", f"{MAX_USERS * opening_s:,.0f} s on one core",
+             f"{opening_s:.2f} s a scope of {things}"],
+        ],
+    )  # fmt: skip
+    files = "bench_clients.json, faults_postgresql.json, bench_memory_lifelong.json"
+    return f"{limits}\n\n{whole}\n\nFrom {files}; loaded machine"
+
+
 SERVER_STORES = {"embedded": "SQLite", "postgresql": "PostgreSQL", "langgraph": "LangGraph's PostgresStore"}
 
 
@@ -926,6 +996,8 @@ TABLES: dict[str, Callable[[Data], str]] = {
     **dict.fromkeys(("alfworld_qwen15_commands", "alfworld_qwen05_commands"), served),
     "faults": faults,
     "faults_postgresql": server_faults,
+    "clients": clients,
+    "scale": scale,
     "speed": speed,
     "worlds": worlds,
     "graph_speed": graph_speed,
@@ -939,6 +1011,7 @@ FILES = {
     "one_for_all": "alfworld_valid_seen", "alfworld_seeds": "alfworld_judging_seed0", "speed": "bench_alfworld",
     "worlds": "bench_worlds", "graph_speed": "bench_graph_libraries", "graph_ratio": "bench_graph",
     "vector_speed": "bench_vectors", "sampling": "bench_models", "drop_in": "bench_drop_in",
+    "clients": "bench_clients", "scale": "bench_clients",
 }  # fmt: skip
 """Table -> result, where their names differ."""
 

@@ -60,6 +60,8 @@ MAX_CALLS = 32
 """Calls of one user that may wait."""
 MAX_USERS = 256
 """Users who are answered at the same time."""
+KEEP_ALIVE_S = 75
+"""Seconds that an idle connection stays: longer than at clients and proxies, or a call meets one that closes."""
 _TOOLS = {schema["function"]["name"] for schema in SCHEMAS + GUIDE_SCHEMAS}
 _GUIDES = {schema["function"]["name"] for schema in GUIDE_SCHEMAS}
 _USER = re.compile(r"[\w][\w.@+-]{0,99}")
@@ -370,7 +372,10 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m embodied
             app = http_app(memories, read_tokens(options.tokens), options.host, options.port)
             import uvicorn
 
-            uvicorn.run(app, host=options.host, port=options.port, log_level="warning", timeout_graceful_shutdown=5)
+            uvicorn.run(
+                app, host=options.host, port=options.port, log_level="warning", timeout_graceful_shutdown=5,
+                timeout_keep_alive=KEEP_ALIVE_S,
+            )  # fmt: skip
     except EmbodiedMemError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

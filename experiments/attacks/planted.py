@@ -101,8 +101,8 @@ def _value_left() -> None:
 def _crossed() -> None:
     from embodied_mem.serve.mcp import Memories
 
-    of = Memories.of
-    Memories.of = lambda memories, user: of(memories, "ann")  # type: ignore[method-assign]
+    of = Memories._of
+    Memories._of = lambda memories, user: of(memories, "ann")  # type: ignore[method-assign]
 
 
 def _unbounded() -> None:

@@ -1,0 +1,32 @@
+"""Clients over HTTP load a served memory on both engines; it stops under load and keeps what it answered."""
+
+import pytest
+
+pytest.importorskip("mcp_types", reason='pip install "embodied_mem[mcp]"')
+from embodied_mem.memory import LifelongMemory
+from experiments.attacks.cluster import Cluster, programs
+from experiments.benchmarks import clients
+
+
+@pytest.fixture(params=["folder", "server"])
+def place(request, tmp_path):
+    if request.param == "folder":
+        yield str(tmp_path)
+        return
+    pytest.importorskip("psycopg", reason='pip install "embodied-mem[postgres]"')
+    if programs() is None:
+        pytest.skip("no PostgreSQL server: apt-get install postgresql")
+    with Cluster() as cluster:
+        yield cluster.url
+
+
+def test_ten_clients_are_answered_or_told_the_limit_and_a_stop_loses_nothing(place, monkeypatch):
+    found = clients.measure(place, clients=10, seconds=3, pause=0.2, seed=0)
+    assert (found["errors"], found["hung"], found["lost"]) == ([], 0, [])
+    assert found["refused"] > 0
+    assert found["events_per_s"] > 0
+    # What is not on the disk is found.
+    monkeypatch.setattr(LifelongMemory, "get_all", lambda memory: [])
+    load = clients._Load("", {}, None, None)
+    load._texts["user1"] = {"word00000x": "kept", "word00001x": "gone"}
+    assert load.lost(place) == ["user1: word00000x is kept"]
