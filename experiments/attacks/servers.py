@@ -129,6 +129,7 @@ class _Scopes(HotScopes):
         last = memory.store.last_event
         least, most = int(self._page.num_acknowledged[number]), int(self._page.num_begun[number])
         assert last in (least, most), f"scope {number}: {least} acknowledged, {most} begun, {last} are there"
+        self._page.num_acknowledged[number] = last  # what was read is there to stay
         numbers = memory.numbers()
         assert numbers == expected_notes(number, last), (
             f"scope {number}: after event {last} there are other notes: {numbers}"

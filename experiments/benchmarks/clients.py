@@ -63,22 +63,22 @@ def bench_clients(args: argparse.Namespace) -> dict[str, Any]:
 
     load = args.clients, args.seconds, args.pause, args.seed
     with tempfile.TemporaryDirectory() as folder:
-        found: dict[str, Any] = {"embedded": measure(folder, *load)}
+        result: dict[str, Any] = {"embedded": measure(folder, *load)}
     if programs() is not None:
         with Cluster() as cluster:
             LifelongMemory.open(cluster.url, Scope(user="first")).close()  # makes the schema
             before = _row(cluster.url, _POSITION)[0]
-            found["postgresql"] = measure(cluster.url, *load)
+            result["postgresql"] = measure(cluster.url, *load)
             events, row_bytes = _row(cluster.url, _EVENTS)
-            written = _row(cluster.url, _POSITION)[0] - before
+            log = _row(cluster.url, _POSITION)[0] - before
             cluster.kill()
             began = time.monotonic()
             cluster.start()
-            found["postgresql"] |= {
-                "row_bytes": round(float(row_bytes), 1), "wal_bytes": round(float(written / events), 1),
-                "recovery_s": round(time.monotonic() - began, 2), "recovered_mb": round(float(written) / 1e6, 1),
+            result["postgresql"] |= {
+                "row_bytes": round(float(row_bytes), 1), "wal_bytes": round(float(log / events), 1),
+                "recovery_s": round(time.monotonic() - began, 2), "recovered_mb": round(float(log) / 1e6, 1),
             }  # fmt: skip
-    return {"clients": args.clients, "seconds": args.seconds, "pause": args.pause, **found}
+    return {"clients": args.clients, "seconds": args.seconds, "pause": args.pause, **result}
 
 
 def _row(url: str, query: str) -> tuple:
@@ -89,7 +89,7 @@ def _row(url: str, query: str) -> tuple:
 
 
 def measure(place: str, clients: int, seconds: float, pause: float, seed: int) -> dict[str, Any]:
-    """Serve a memory, load it, stop it under load, and look for what was answered."""
+    """Load a served memory, stop it under load, look for what was answered."""
     tokens = {f"the secret of user {number:06d}": f"user{number}" for number in range(clients)}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tokens.json"
@@ -105,7 +105,7 @@ def measure(place: str, clients: int, seconds: float, pause: float, seed: int) -
         finally:
             server.kill()
             server.wait()
-    return load.report(seconds) | {"lost": load.lost(place)}
+    return load.report(seconds) | {"lost": load.losses(place)}
 
 
 class _Load:
@@ -133,7 +133,7 @@ class _Load:
             await asyncio.gather(*(self._live(token, pause, end) for token in self._tokens))
             self._took = dict(self._times)
             token = next(iter(self._tokens))
-            await asyncio.gather(*(self._call(token, "recall", {"query": "tea"}) for _ in range(BURST)))
+            await asyncio.gather(*(self._is_done(token, "recall", {"query": "tea"}) for _ in range(BURST)))
             metrics = (await self._http.get(f"{self._url}/metrics")).text
             self._open = int(re.search(r"open_memories (\d+)", metrics)[1])  # type: ignore[index]
             self._megabytes_most = self._megabytes()
@@ -164,10 +164,10 @@ class _Load:
             await asyncio.sleep(self._rng.random() * pause)
         while time.monotonic() < end:
             (tool,) = self._rng.choices(list(TOOLS), list(TOOLS.values()))
-            kept = [word for word, state in words.items() if state == "kept"]
-            if not kept:
+            words_left = [word for word, state in words.items() if state == "kept"]
+            if not words_left:
                 tool = "remember"
-            word = f"word{len(words):05d}x" if tool == "remember" else self._rng.choice(kept)
+            word = f"word{len(words):05d}x" if tool == "remember" else self._rng.choice(words_left)
             arguments = {
                 "remember": {"text": f"The number of box {len(words)} is {word}.", "source": "user"},
                 "recall": {"query": f"What is {word}?"},
@@ -176,22 +176,22 @@ class _Load:
             }[tool]
             if tool in ("remember", "forget"):
                 words[word] = "unknown"
-            if not await self._call(token, tool, arguments):
+            if not await self._is_done(token, tool, arguments):
                 return
             if tool in ("remember", "forget"):
                 words[word] = "kept" if tool == "remember" else "gone"
             if pause:
                 await asyncio.sleep(self._rng.expovariate(1 / pause))
 
-    async def _call(self, token: str, tool: str, arguments: dict[str, Any]) -> bool:
+    async def _is_done(self, token: str, tool: str, arguments: dict[str, Any]) -> bool:
         """Return whether a tool has answered, not with an error."""
         import httpx
 
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
         began = time.perf_counter()
         try:
-            answer = await self._http.post(f"{self._url}/mcp", json=asked, headers=headers)
+            answer = await self._http.post(f"{self._url}/mcp", json=request, headers=headers)
             result = answer.json()["result"]
             text, is_error = result["content"][0]["text"], result["isError"]
         except httpx.TimeoutException:
@@ -223,32 +223,32 @@ class _Load:
         }
         calls = {tool: row["calls"] for tool, row in tools.items()}
         events = len(self._first) + sum(calls.get(tool, 0) for tool in ("remember", "forget"))
-        grown = self._megabytes_most - self._memory_before
+        growth_mb = self._megabytes_most - self._memory_before
         return {
             "tools": tools,
             "events_per_s": round(events / seconds, 1),
             "calls_per_s": round((len(self._first) + sum(calls.values())) / seconds, 1),
             "first_call_ms_p99": round(float(np.percentile(self._first, 99)), 1),
             "server_mb": round(self._megabytes_most, 1),
-            "user_kb": round(1024 * grown / max(self._open, 1), 1),
+            "user_kb": round(1024 * growth_mb / max(self._open, 1), 1),
             **self._counts,
             "errors": self._errors[:20],
             "stop_s": round(self._stop_s, 2),
         }
 
-    def lost(self, place: str) -> list[str]:
+    def losses(self, place: str) -> list[str]:
         """Name what was answered and is not so."""
-        found = []
+        problems = []
         for user, words in self._texts.items():
             where = place if "://" in place else pathlib.Path(place) / user
             try:
                 with LifelongMemory.open(where, Scope(user=user)) as memory:
                     texts = " ".join(entry.text for entry in memory.get_all())
             except EmbodiedMemError as error:
-                found.append(f"{user}: {error}")
+                problems.append(f"{user}: {error}")
                 continue
-            found += [
+            problems += [
                 f"{user}: {word} is {state}" for word, state in words.items()
                 if state == ("gone" if word in texts else "kept")
             ]  # fmt: skip
-        return found
+        return problems

@@ -21,12 +21,12 @@ def place(request, tmp_path):
 
 
 def test_ten_clients_are_answered_or_told_the_limit_and_a_stop_loses_nothing(place, monkeypatch):
-    found = clients.measure(place, clients=10, seconds=3, pause=0.2, seed=0)
-    assert (found["errors"], found["hung"], found["lost"]) == ([], 0, [])
-    assert found["refused"] > 0
-    assert found["events_per_s"] > 0
+    result = clients.measure(place, clients=10, seconds=3, pause=0.2, seed=0)
+    assert (result["errors"], result["hung"], result["lost"]) == ([], 0, [])
+    assert result["refused"] > 0
+    assert result["events_per_s"] > 0
     # What is not on the disk is found.
     monkeypatch.setattr(LifelongMemory, "get_all", lambda memory: [])
     load = clients._Load("", {}, None, None)
     load._texts["user1"] = {"word00000x": "kept", "word00001x": "gone"}
-    assert load.lost(place) == ["user1: word00000x is kept"]
+    assert load.losses(place) == ["user1: word00000x is kept"]
