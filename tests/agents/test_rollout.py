@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from flax import nnx
-from scripted_play import Scripted, ScriptedCompiler, random_compiler, world
+from scripted_play import PAIRS, Scripted, ScriptedCompiler, random_compiler, refilled, world
 
 from embodied_mem.agents.deliveries import CompiledMemory, make_delivery
 from embodied_mem.agents.rollout import play, row_keys
@@ -82,44 +82,13 @@ def test_a_row_keeps_its_keys_when_another_leaves():
     assert played([(3, 1)]) == [left]
 
 
-class Ending:
-    """A world whose episode of task t ends after 1 + t % 3 steps; it counts resets."""
-
-    def __init__(self, num_envs):
-        self.envs = world(num_envs)
-        self.num_envs, self.max_steps, self.resets = num_envs, 6, 0
-
-    def reset(self, *, options):
-        self.resets += 1
-        begun = options.get("reset_mask", np.ones(self.num_envs, bool))
-        limits = 1 + np.asarray(options["task_indices"]) % 3
-        self.left = np.where(begun, limits, self.left if self.resets > 1 else 0)
-        return self.envs.reset(options=options)
-
-    def step(self, actions):
-        self.left -= 1
-        observations, rewards, terminations, truncations, info = self.envs.step(actions)
-        return observations, rewards, terminations | (self.left == 0), truncations, info
-
-
-PAIRS = [(0, 0), (3, 0), (2, 1), (2, 2), (5, 9), (7, 0), (1, 4), (6, 0)]
-
-
-def refilled(num_envs, executor, delivery):
-    ending = Ending(num_envs)
-    trajectories = play(
-        ending, executor, delivery, PAST, tasks=[t for t, _ in PAIRS], seeds=[s for _, s in PAIRS], top_k=2
-    )
-    return ending, trajectories
-
-
 @pytest.mark.parametrize("name", ["none", "static", "compiled", "lifelong_compiled"])
 def test_the_next_episode_takes_the_place_of_one_that_is_over_and_is_as_in_a_row_of_its_own(name):
     def played(num_envs):
         executor, compiler = Scripted(), ScriptedCompiler(lambda *read: f"experience\ndo: {crc32(repr(read).encode())}")
         reading = Reading(kinds=("experience", "place"))
         delivery = make_delivery(name, compiler, memory=LifelongMemory(), reading=reading)
-        ending, trajectories = refilled(num_envs, executor, delivery)
+        ending, trajectories = refilled(num_envs, executor, delivery, PAST)
         assert [len(t.episode.steps) for t in trajectories] == [1 + task % 3 for task, _ in PAIRS]
         return ending, [len(prompts) for prompts in executor.prompts], [what(t) for t in trajectories]
 
@@ -143,7 +112,7 @@ def test_refilled_rows_sample_the_same_tokens_in_one_program_per_shape():
             decoder, soft_mem, tokenizer, max_tokens=6, temperature=1.2, length_buckets=(896,), batch_buckets=(8,)
         )
         traced = prompt_cache._write._cache_size()
-        _, trajectories = refilled(num_envs, Scripted(), make_delivery("compiled", compiler))
+        _, trajectories = refilled(num_envs, Scripted(), make_delivery("compiled", compiler), PAST)
         return [t.delivered for t in trajectories], prompt_cache._write._cache_size() - traced
 
     (straight, traced), (together, traced_again) = played(8), played(3)

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from embodied_mem import envs
+from embodied_mem.agents.rollout import play
 from embodied_mem.compiler.executor import Turn
 from embodied_mem.compiler.memory_compiler import Compiled
 from embodied_mem.compiler.output_grammar import parse_output
@@ -67,3 +68,35 @@ class ScriptedCompiler:
 
 def random_compiler():
     return ScriptedCompiler(lambda _, n: f"experience\ndo: think of {n}" if n % 3 else "brief\n+ searched: desk 1")
+
+
+class Ending:
+    """A world whose episode of task t ends after 1 + t % 3 steps; it counts resets."""
+
+    def __init__(self, num_envs):
+        self.envs = world(num_envs)
+        self.num_envs, self.max_steps, self.resets = num_envs, 6, 0
+
+    def reset(self, *, options):
+        self.resets += 1
+        begun = options.get("reset_mask", np.ones(self.num_envs, bool))
+        limits = 1 + np.asarray(options["task_indices"]) % 3
+        self.left = np.where(begun, limits, self.left if self.resets > 1 else 0)
+        return self.envs.reset(options=options)
+
+    def step(self, actions):
+        self.left -= 1
+        observations, rewards, terminations, truncations, info = self.envs.step(actions)
+        return observations, rewards, terminations | (self.left == 0), truncations, info
+
+
+PAIRS = [(0, 0), (3, 0), (2, 1), (2, 2), (5, 9), (7, 0), (1, 4), (6, 0)]
+
+
+def refilled(num_envs, executor, delivery, bank):
+    """Play `PAIRS` in so many rows."""
+    ending = Ending(num_envs)
+    trajectories = play(
+        ending, executor, delivery, bank, tasks=[t for t, _ in PAIRS], seeds=[s for _, s in PAIRS], top_k=2
+    )
+    return ending, trajectories

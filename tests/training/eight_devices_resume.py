@@ -18,10 +18,12 @@ import numpy as np
 import optax
 from flax import nnx
 from local_bucket import serve
+from scripted_play import refilled
 
 from embodied_mem.agents.deliveries import make_delivery
 from embodied_mem.compiler.executor import Executor
 from embodied_mem.compiler.memory_compiler import MemoryCompiler
+from embodied_mem.memory import Experiences
 from embodied_mem.parallel import object_store
 from embodied_mem.parallel.mesh import MeshShape
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement, placement_of
@@ -30,7 +32,6 @@ from embodied_mem.training.config import SFTConfig
 from embodied_mem.training.data import ExecutorBatch, fill_batch, spots_of
 from embodied_mem.training.loop import read_metrics, run_loop
 from embodied_mem.training.sft import make_executor_step
-from tests.agents.test_rollout import refilled
 from tests.training import eight_devices_training as small
 
 MESH = MeshShape(2, 2, 2)
@@ -48,7 +49,7 @@ def played(place: Placement, num_envs: int) -> dict:
         model.decoder, model.soft_mem, small.TOKENIZER, max_tokens=4, temperature=1.0, **settings
     )  # fmt: skip
     executor = Executor(acting, small.TOKENIZER, max_action_tokens=3, **settings)
-    world, trajectories = refilled(num_envs, executor, make_delivery("compiled", compiler))
+    world, trajectories = refilled(num_envs, executor, make_delivery("compiled", compiler), Experiences())
     records = [one.record for trajectory in trajectories for one in trajectory.delivered]
     return {
         "resets": world.resets,
