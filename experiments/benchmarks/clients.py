@@ -1,7 +1,7 @@
 """Many MCP clients over HTTP against one served memory, on both engines: times by tool, limits, a stop under load.
 
 `python experiments/bench.py --suite clients --clients 200` starts `serve.mcp` over a folder, then over a PostgreSQL
-server of its own. Each client is a user; it waits `--pause` seconds on average, calls a tool, and waits for the answer:
+server of its own. Each client is a user; it waits `--pause-s` seconds on average, calls a tool, and waits for the answer:
 
 - `tools`: for each tool its calls and milliseconds (p50, p99), as the client sees them; the clients' own time is in.
 - `events_per_s`: answered calls that change a memory; `calls_per_s`: all. `first_call_ms_p99`: of each user, apart.
@@ -53,15 +53,15 @@ SELECT sum(last), (SELECT avg(pg_column_size(one)) FROM embodied_mem.events one)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this suite."""
     parser.add_argument("--clients", type=int, default=200, help="clients: users (default 200)")
-    parser.add_argument("--seconds", type=float, default=60, help="clients: of the load on each engine (default 60)")
-    parser.add_argument("--pause", type=float, default=2, help="clients: mean seconds between calls (default 2)")
+    parser.add_argument("--load-s", type=float, default=60, help="clients: of the load on each engine (default 60)")
+    parser.add_argument("--pause-s", type=float, default=2, help="clients: mean seconds between calls (default 2)")
 
 
 def bench_clients(args: argparse.Namespace) -> dict[str, Any]:
     """Return the measurements of both engines, PostgreSQL's where it is installed."""
     from attacks.cluster import Cluster, programs
 
-    load = args.clients, args.seconds, args.pause, args.seed
+    load = args.clients, args.load_s, args.pause_s, args.seed
     with tempfile.TemporaryDirectory() as folder:
         result: dict[str, Any] = {"embedded": measure(folder, *load)}
     if programs() is not None:
@@ -78,7 +78,7 @@ def bench_clients(args: argparse.Namespace) -> dict[str, Any]:
                 "row_bytes": round(float(row_bytes), 1), "wal_bytes": round(float(log / events), 1),
                 "recovery_s": round(time.monotonic() - began, 2), "recovered_mb": round(float(log) / 1e6, 1),
             }  # fmt: skip
-    return {"clients": args.clients, "seconds": args.seconds, "pause": args.pause, **result}
+    return {"clients": args.clients, "seconds": args.load_s, "pause": args.pause_s, **result}
 
 
 def _row(url: str, query: str) -> tuple:
