@@ -78,12 +78,13 @@ def test_a_recorded_answer_replays(picture, tmp_path):
 
 
 @pytest.mark.usefixtures("unoptimised")
-def test_a_random_qwen_in_this_process_asserts_nothing(picture, tmp_path, capsys):
+@pytest.mark.parametrize("third", [False, True], ids=["Qwen2.5-VL", "Qwen3-VL"])
+def test_a_random_qwen_in_this_process_asserts_nothing(third, picture, tmp_path, capsys):
     pytest.importorskip("jax")
     pytest.importorskip("PIL")
     from small_seeing import save_seeing, seeing, tokenizer
 
-    save_seeing(seeing(0), tmp_path / "qwen")
+    save_seeing(seeing(0, third=third), tmp_path / "qwen")
     tokenizer().save(tmp_path / "qwen" / "tokenizer.json")
     options = ("--folder", str(tmp_path / "qwen"), "--memory", str(tmp_path / "home"), "--max_tokens", "40")
     text = told(picture, *options, status=1)
