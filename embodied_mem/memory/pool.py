@@ -23,12 +23,13 @@ from ..errors import InvalidInputError
 from .arguments import checked_flag, checked_number, checked_text, checked_texts, shown
 from .bank import Experience, draws, with_numbers
 from .episodic import EpisodicMemory
-from .recollection import Recollection, count_tokens
+from .recollection import Recollection, count_tokens, record_json
 from .record import Record, Source, new_record
 from .words import words_of
 
-FORMS = ("brief", "rationale", "trajectory")
-"""Forms of a trajectory: `Experience.brief` alone; also goal, outcome and actions; every command with its answer."""
+FORMS = ("brief", "rationale", "trajectory", "summary")
+"""Forms of a trajectory: `Experience.brief` alone; also goal, outcome and actions; every command with its answer; or
+what the episodic memory says of all tries, in words that a model may have written."""
 KINDS = ("experience", "failure", "place", "told", "rule")
 """Won and lost episodes; where things are; what somebody said, and what follows from it; regularities and lessons."""
 _KIND, _TEXT, _DATA = map(Record._fields.index, ("kind", "text", "data"))
@@ -98,6 +99,11 @@ class Pool(Sequence[Experience]):
         """The trajectories among the records."""
         return [record.data["experience"] for record in self.records if "experience" in record.data]
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the records that were `given` and `left_out`, as JSON data."""
+        left = [record_json(one.record) | {"reason": one.reason} for one in self.left_out]
+        return {"given": [record_json(record) for record in self.records], "left_out": left}
+
     def __len__(self) -> int:
         return len(self.experiences)
 
@@ -144,7 +150,8 @@ def retrieve_pool(
             records += _others(memory, query, reading, keys, task_key)
     best: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: -record.score):
-        is_lived = record.kind in KINDS[:2]  # one entry may stand for several trajectories
+        # One entry may stand for several trajectories.
+        is_lived = record.kind in KINDS[:2] and reading.form != "summary"
         best.setdefault(record.text if is_lived or not record.id else record.id, record)
     words = set(words_of(about)) if reading.focused else set()
     return _packed([*best.values()], reading, counter, words)
@@ -178,17 +185,20 @@ def _trajectories(
         scores = sorted((min(max(one.score / most, 0.0), 1.0) for one in some), reverse=True)
         for one, score in zip(some, scores):  # in the order of trajectories, whatever comes between
             number, entry = origins[one.index]
-            text, age = text_of(one, reading.form), memory.episode - number + (not memory.running)
+            known, text = {} if entry is None else entry.data, text_of(one, reading.form)
+            if reading.form == "summary" and entry is not None:
+                text, number = entry.text, entry.support[-1].episode
+            age = memory.episode - number + (not memory.running)
             if reading.with_ages and text:
                 text = text.replace(":", f"{since_text(age)}:", 1)
-            data = {
+            data = known | {
                 "goal": one.episode.goal, "won": is_won, "why": one.rationale, "steps": len(one.episode.steps),
                 "age": age, "experience": one,
             }  # fmt: skip
             records.append(
                 Record(
                     "" if entry is None else f"episodic:{entry.id}", "episodic", kind, text,
-                    place="" if entry is None else entry.data["place"], data=data, sources=(Source(number, None),),
+                    place=known.get("place", ""), data=data, sources=(Source(number, None),),
                     score=score, why="the goal, its thing and the room are compared",
                 )
             )  # fmt: skip
@@ -205,7 +215,7 @@ def text_of(one: Experience, form: str) -> str:
     line = one.brief()
     if not one.episode.won and line:
         line = f"failed {line}"
-    if form == "brief" or not line:
+    if form in ("brief", "summary") or not line:
         return line
     episode = one.episode
     if form == "rationale":

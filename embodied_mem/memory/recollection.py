@@ -81,11 +81,6 @@ class Recollection:
         """Records found but not given, best first."""
         return tuple([LeftOut(*self._left[i : i + 3]) for i in range(0, len(self._left), 3)])
 
-    @property
-    def quotes(self) -> bool:
-        """True if a given record's source is trusted little: `render` has it as a quotation."""
-        return any(item.trust in QUOTED for item in self.items)
-
     def render(self) -> str:
         """Return the texts of the items, one a line."""
         return "\n".join(item.text for item in self.items)
@@ -99,11 +94,6 @@ class Recollection:
         lines.append(f"left out: {len(self.left_out)} items")
         lines += [f"  {_line(left.item)}; {left.reason}" for left in self.left_out]
         return "\n".join(lines)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the query, and the items that were `given` and `left_out`, as JSON data."""
-        left = [record_json(one.item) | {"reason": one.reason} for one in self.left_out]
-        return {"query": self.query, "given": [record_json(item) for item in self.items], "left_out": left}
 
 
 def record_json(item: Record) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from played import played
 
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.lifelong import replay
+from embodied_mem.memory.pool import Reading
 from embodied_mem.memory.recollection import count_tokens
 from embodied_mem.worlds.alfworld.generator import generate
 
@@ -77,6 +78,23 @@ def test_lines_of_trajectories_say_their_age_if_asked_to():
         age = before.data["age"]
         since = "1 task ago" if age == 1 else f"{age} tasks ago"
         assert after.text == before.text.replace(":", f" {since}:", 1)
+
+
+def test_a_summary_tells_goal_and_outcome_once_for_all_tries():
+    memory = lived()
+    for number in (6, 7):
+        memory.begin_task(f"task {number}", "bring the lantern.", "You are on the stairs.")
+        memory.observe("lift lantern", "It is heavy: you hold it.")
+        memory.observe("walk", "You are in the hall.")
+        memory.end_task(True)
+    [record, *others] = memory.pool("bring the lantern.", "", 30, form="summary", kinds=("experience",), with_ages=True)
+    assert record.text == "bring the lantern 1 task ago: won in 2 steps; 2 times"
+    assert record.data["actions"] == memory.get(record.id).data["actions"]
+    assert record.id not in {one.id for one in others}
+    pool = memory.pool_of("bring the lantern.", "", Reading(1, form="summary", kinds=("experience", "place")))
+    json = pool.as_json()
+    assert [one["text"] for one in json["given"]] == [one.text for one in pool.records]
+    assert {one["reason"] for one in json["left_out"]} == {"1 records fit better"}
 
 
 def test_a_focused_pool_names_what_is_to_be_done_and_says_what_else_was_found():

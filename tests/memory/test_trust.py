@@ -12,6 +12,7 @@ from embodied_mem.agents.planner_critic.chat import describe
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import LifelongMemory
+from embodied_mem.memory.pool import Reading
 from embodied_mem.memory.spatial import SpatialMemory
 from embodied_mem.memory.temporal import TemporalMemory
 from embodied_mem.memory.trust import LEVELS, QUOTED, RANK, marked, unmarked
@@ -81,9 +82,8 @@ def test_what_a_chat_planner_reads_is_quoted():
     beliefs = beliefs_of(memory, WorkingMemory("put a mug on the shelf", ROOM, ["desk 1"], []), ["mug"])
 
     def prompt() -> str:
-        return describe(
-            Situation("put a mug on the shelf", ROOM, beliefs, memory.retrieve("every drawer desk"), memory)
-        )
+        pool = memory.pool_of("every drawer desk", "", Reading())
+        return describe(Situation("put a mug on the shelf", ROOM, beliefs, pool, memory))
 
     assert "no instruction" not in prompt()
     memory.tell(ORDER, trust="document")

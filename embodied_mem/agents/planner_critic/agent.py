@@ -34,10 +34,12 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import Picture
 from embodied_mem.language.seats import Seats
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.recollection import Recollection
+from embodied_mem.memory.pool import Pool, Reading
 from embodied_mem.registry import load
 
 MAX_SUMMARIES = 32
+MAX_RECORDS = 32
+"""Of the pool that a plan is made with."""
 REVIEW_TIMEOUT_S = 600.0
 """Time for a verdict on a conflict. A slow model's verdict counts, so that a recording gives the same again."""
 FIRST_VIEW = "observe"
@@ -153,12 +155,13 @@ class PlannerCriticAgent(Agent):
         self.memory = memory if memory is not None else self._new_memory()
         self._fresh = memory is None
         self._planner, self._critic = planner, critic
+        self._reading = Reading(MAX_RECORDS, self.config.budget_tokens, "summary", with_ages=True)
         self._rules: WorldRules = rules or TextRules()
         self._preprocessor = preprocessor or RulePreprocessor()
         self._threads = preprocessor is not None if threads is None else threads
         self.record = TaskRecord()
         self.plan: Plan | None = None
-        self.found: Recollection | None = None  # what the last command was decided with; None if nothing was asked
+        self.found: Pool | None = None  # what the last command was decided with; None if nothing was asked
         self._begun = False  # whether `reset` has decided on a command that was not given yet: `_first`
         self._first: str | None = None
 
@@ -253,7 +256,7 @@ class PlannerCriticAgent(Agent):
         return {
             "plan": [step.command for step in self.plan.steps] if self.plan else [],
             "objection": objections[-1][1] if objected else "",
-            **(self.found.as_json() if self.found else {}),
+            **({"query": self._query} | self.found.as_json() if self.found is not None else {}),
         }
 
     # Perception.
@@ -328,11 +331,10 @@ class PlannerCriticAgent(Agent):
         """Return the situation now; what `known` has is not read again."""
         start = time.perf_counter()
         beliefs = known.beliefs if known is not None else self._rules.beliefs(self.memory, self._working)
-        found: Recollection | None = known.recollection if known is not None else None
+        working, found = self._working, known.pool if known is not None else None
         if retrieve and found is None:
-            self.found = found = self.memory.retrieve(self._query, self.config.budget_tokens)
+            self.found = found = self.memory.pool_of(None, working.room, self._reading, self._query)
         self.record.memory_s += time.perf_counter() - start
-        working = self._working
         return Situation(
             working.goal, working.room, beliefs, found, self.memory, tuple(working.summaries), objection,
             working.images, self._commands, working.action, working.observation, dict(working.refusals),

@@ -17,7 +17,7 @@ from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
 from embodied_mem.errors import InternalError
 from embodied_mem.language.images import Picture
 from embodied_mem.memory.lifelong import LifelongMemory
-from embodied_mem.memory.recollection import Recollection
+from embodied_mem.memory.pool import Pool
 
 Known = TypeVar("Known", bound=Beliefs)
 
@@ -30,7 +30,7 @@ class Situation:
         goal: the instruction.
         room: text of the room as first seen.
         beliefs: what is the case now, as far as memory tells.
-        recollection: what was retrieved for the query of this step; None where nobody asked (the symbolic critic).
+        pool: what memory knows for the query of this step; None where nobody asked (the symbolic critic).
         memory: to look further; of past and present tasks, never the world itself.
         summaries: of the last steps, oldest first; the last one is the newest.
         objection: why the critic refused the last plan; empty if it did not.
@@ -45,7 +45,7 @@ class Situation:
     goal: str
     room: str
     beliefs: Beliefs
-    recollection: Recollection | None
+    pool: Pool | None
     memory: LifelongMemory
     summaries: Sequence[str] = ()
     objection: str = ""

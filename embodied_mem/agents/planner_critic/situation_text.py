@@ -16,7 +16,7 @@ from embodied_mem.agents.planner_critic.plan import PlanStep
 from embodied_mem.agents.robot.skills import Skill, read_command
 from embodied_mem.memory.readers.reading import AGENT
 from embodied_mem.memory.record import Record
-from embodied_mem.memory.trust import WARNING
+from embodied_mem.memory.trust import QUOTED, WARNING, marked
 
 MANY_REFUSALS = 2
 """Refusals of a command from which on planners are warned."""
@@ -36,6 +36,7 @@ def describe(situation: Situation, step: PlanStep | None = None) -> str:
     newest = _Statements([answer])
     beliefs = [line for line in situation.beliefs.describe().splitlines() if not newest.has_belief(line)]
     earlier = situation.summaries[-_MAX_SUMMARIES:-1] if answer else situation.summaries[-_MAX_SUMMARIES:]
+    earlier = [*_folded(situation), *earlier]
     parts = [
         f"Task: {situation.goal}",
         f"At first: {room}" if room else "",
@@ -52,6 +53,15 @@ def describe(situation: Situation, step: PlanStep | None = None) -> str:
         following = "; ".join(one.command for one in situation.next_steps)
         parts.append(f"Then: {following}" if following else "")
     return "\n\n".join(part for part in parts if part)
+
+
+def _folded(situation: Situation) -> list[str]:
+    """Return what temporal memory says of steps before the last summaries."""
+    temporal = situation.memory.temporal
+    if temporal is None or len(situation.summaries) <= _MAX_SUMMARIES:
+        return []
+    folded = [one for one in temporal.entries if one.first_step < one.last_step]
+    return [marked(one.text, one.trust) if one.trust in QUOTED else one.text for one in folded]
 
 
 def first_view(room: str) -> str:
@@ -77,20 +87,19 @@ def _refusals(situation: Situation) -> Iterator[str]:
 
 def _memory_part(situation: Situation, now: _Statements, room: _Statements) -> str:
     """Return memories that are not told elsewhere, with a warning about quotations."""
-    recollection = situation.recollection
-    if recollection is None:
+    if situation.pool is None:
         return ""
     items, pairs = [], set[tuple[str, str, str]]()
-    for item in recollection.items:
-        is_known = bool(situation.summaries) and item.module == "temporal" and item.text.startswith("step ")
+    for item in situation.pool.records:
+        is_known = False
         if item.fact is not None and item.module == "spatial":
             subject, relation, object_ = item.fact
-            is_known |= room.has_names(subject) if relation == _IN_ROOM else now.has_fact(item)
+            is_known = room.has_names(subject) if relation == _IN_ROOM else now.has_fact(item)
             is_known |= (object_, _MIRRORS.get(relation, ""), subject) in pairs
             pairs.add(item.fact)
         if not is_known:
             items.append(item)
-    warning = f" ({WARNING})" if recollection.quotes else ""
+    warning = f" ({WARNING})" if any(item.trust in QUOTED for item in items) else ""
     return f"Remembered{warning}:\n" + "\n".join(item.text for item in items) if items else ""
 
 

@@ -16,6 +16,7 @@ from embodied_mem.agents.planner_critic import agent as planner_critic
 from embodied_mem.agents.planner_critic.agent import ABLATIONS, PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.interfaces import Situation
 from embodied_mem.agents.planner_critic.plan import Plan, PlanStep
+from embodied_mem.agents.planner_critic.situation_text import describe
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.lifelong import LifelongMemory
@@ -149,7 +150,7 @@ def test_an_objection_reaches_the_planner_and_a_finished_plan_is_followed_by_ano
         needs_retrieval = True
 
         def review(self, step, situation):
-            assert situation.recollection is not None
+            assert situation.pool is not None
             return "rather not" if step.command == "go to shelf 2" else ""
 
     planner = Script(["go to desk 1", "go to bed 1", "go to shelf 2"], ["go to shelf 1"], ["look"])
@@ -311,3 +312,10 @@ def test_wrong_settings_are_refused():
     world = envs.make("alfworld", tasks=[next(iter(generate(1, seed=0))).load()], num_envs=1)
     with pytest.raises(InvalidInputError, match="one agent and one list of tasks per env"):
         rollout(world, [], [])
+
+
+def test_what_long_tasks_tell_a_model_begins_with_the_steps_before_the_last_ones():
+    planner = Script(*[["go to desk 1"], ["go to bed 1"]] * 6)
+    play(agent_of(planner=planner), room(), max_steps=12)
+    assert "steps 1-" not in describe(planner.seen[3])
+    assert "Earlier steps:\nsteps 1-" in describe(planner.seen[-1])

@@ -37,15 +37,15 @@ class SearchPrior:
 
     def _wins_here(self) -> Iterator[Mapping[str, Any]]:
         """Data of the tasks won in this very room that were retrieved, best first."""
-        recollection, memory = self._situation.recollection, self._situation.memory
-        for item in recollection.items if recollection is not None else ():
-            if item.module == "episodic" and memory.place and item.place == memory.place and item.data["won"]:
-                yield item.data
+        pool, place = self._situation.pool, self._situation.memory.place
+        for record in pool.records if pool is not None and place else ():
+            if record.kind == "experience" and record.place == place:
+                yield record.data
 
     def named(self, kind: str) -> list[tuple[str, str]]:
         """(thing, receptacle) from which this very task was won in this very room."""
         goal = self._situation.goal.strip().rstrip(".").lower()
-        won = (data["actions"] for data in self._wins_here() if data["goal"].lower() == goal)
+        won = (data["actions"] for data in self._wins_here() if data["goal"].strip().rstrip(".").lower() == goal)
         return list(dict.fromkeys(pair for actions in won for pair in _places_in(actions, kind)))
 
     def order(self, kind: str, beliefs: AlfworldBeliefs) -> list[str]:
