@@ -378,8 +378,10 @@ def _is_by_rules(rationale: str) -> bool:
 
 def _quoted(text: str) -> str:
     """Return a text as one quoted clause on one line, or ""."""
-    kinds = ((sign, unicodedata.category(sign)) for sign in text[: 4 * _MAX_QUOTED])
-    folded = "".join("" if kind == "Cf" else " " if kind[0] in "CZ" else sign for sign, kind in kinds)
+    folded = text[: 4 * _MAX_QUOTED]
+    if not (folded.isascii() and folded.isprintable()):
+        kinds = ((sign, unicodedata.category(sign)) for sign in folded)
+        folded = "".join("" if kind == "Cf" else " " if kind[0] in "CZ" else sign for sign, kind in kinds)
     line = " ".join(folded.split()).replace('"', "'").replace(";", ",")
     line = line if len(line) <= _MAX_QUOTED else f"{line[:_MAX_QUOTED].rstrip()}..."
     return f'"{line}"' if line else ""
@@ -392,6 +394,7 @@ class _Texts:
         self._embedder = embedder
         self._index: dict[str, int] = {}
         self._vectors = np.zeros((0, 0), np.float32)
+        self._last: tuple[str, np.ndarray] | None = None  # a step asks for won and for lost experiences
 
     def indices(self, texts: Sequence[str]) -> list[int]:
         new = [text for text in dict.fromkeys(texts) if text not in self._index]
@@ -423,11 +426,15 @@ class _Texts:
 
     def similarities(self, text: str) -> np.ndarray:
         """Return cosines float32[n] of `text` with all distinct texts."""
-        size = len(self._index)
+        size, last = len(self._index), self._last
+        if last is not None and last[0] == text and len(last[1]) == size:
+            return last[1]
         known = self._index.get(text)
         vector = self._vectors[known] if known is not None else self._embedder.embed([text])[0]
         # Not `@`: BLAS uses threads for this, which wait for each other for milliseconds where cores are shared.
-        return np.asarray(np.einsum("nd,d->n", self._vectors[:size], vector))
+        cosines = np.asarray(np.einsum("nd,d->n", self._vectors[:size], vector))
+        self._last = text, cosines
+        return cosines
 
 
 class Experiences:

@@ -34,6 +34,8 @@ USER_PATTERN: Final = "user_pattern"
 SUBTYPES = (OBJECT_SEMANTICS, USER_PATTERN)
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_WORD = re.compile(r"\w+")
+_DETERMINER = re.compile(r"\A(?:my|the|a|an)\s+", re.IGNORECASE)
 _TELLS = re.compile(
     r":|['’](?:s|re)\b|belong|came\s+from|\b(?:add|I|my|is|are|was|were|has|have|holds?)\b", re.IGNORECASE
 )
@@ -150,7 +152,7 @@ def knowledge_of(row: Mapping[str, Any]) -> Knowledge:
 
 def normal(text: str) -> str:
     """Return a name in small letters without its article and marks."""
-    return " ".join(re.findall(r"\w+", re.sub(r"\A(?:my|the|a|an)\s+", "", text.strip(), flags=re.IGNORECASE).lower()))
+    return " ".join(_WORD.findall(_DETERMINER.sub("", text.strip()).lower()))
 
 
 def full_name(thing: Thing) -> str:

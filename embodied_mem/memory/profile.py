@@ -105,6 +105,8 @@ class Version(NamedTuple):
     def all_things(self) -> list[Thing]:
         """Each thing that it is about, once."""
         things = [*self.things, *(action.thing for action in self.actions)]
+        if len(things) < 2:
+            return things
         return list({normal(full_name(thing)): thing for thing in reversed(things)}.values())[::-1]
 
     @property

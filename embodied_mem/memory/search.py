@@ -241,11 +241,7 @@ class TextIndex:
         if len(vector) != self._blocks.shape[1]:  # the embedder has not answered for one side
             return []
         columns, scores, worst, ties = _native.vectors.nearest_columns(self._blocks, count, vector, k, above)
-        found: list[tuple[float, int]] = []  # (minus the score, id)
-        for column, score in zip(columns, scores):
-            if len(found) >= k and -score > found[-1][0]:
-                break
-            found += [(-score, number) for number in self._ids[column][:k]]
+        found = [(-score, number) for column, score in zip(columns, scores) for number in self._ids[column][:k]]
         found = sorted(found)[:k]
         if ties and (missing := k - len(found)):
             tied = [self._ids[column][:missing] for column in ties]
