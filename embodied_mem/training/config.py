@@ -175,6 +175,8 @@ class MemoryConfig(ConfigPart, part="memory"):
         numbered: experiences have numbers, and guidance that comes from one says its number as reason.
         newest_first: experiences stand in order of their age, the newest first, so that recency can be judged.
         hint_budgets: tokens of guidance that the executor is trained on, one drawn per sample; empty gives all of it.
+        soft_reference: target of soft tokens: `hint`, places of the subgoals that are left, or `rest`, the lines of
+            memory that do not name the hint's place.
         max_sigma: largest sigma of a soft token over the spread of the executor's embeddings; 0 clips at sigma = 1.
         kinds: records of a lifelong memory that are read, see `memory.pool.KINDS`.
         form: of its trajectories, see `memory.pool.FORMS`.
@@ -193,6 +195,7 @@ class MemoryConfig(ConfigPart, part="memory"):
     numbered: bool = False
     newest_first: bool = False
     hint_budgets: tuple[int, ...] = bounded((), "each >= 0")
+    soft_reference: str = bounded("hint", "hint or rest")
     max_sigma: float = bounded(0.0, "0 or > 0.6")
     kinds: tuple[str, ...] = ("experience",)
     form: str = bounded("brief", "brief or rationale or trajectory")

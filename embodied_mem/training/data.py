@@ -22,7 +22,7 @@ from embodied_mem.compiler.prompts import unmarked
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.vision.pictures import PictureReader, stacked
 from embodied_mem.parallel.placement import Placement
-from embodied_mem.training.config import Config
+from embodied_mem.training.config import Config, MemoryConfig
 from embodied_mem.training.models import (
     executor_format,
     special_ids,
@@ -206,11 +206,12 @@ OUTPUT_MULTIPLE, ACTION_MULTIPLE = 64, 16
 """The numbers of tokens of outputs and actions that are learned are rounded up to these, for few shapes."""
 
 
-def reference_ids(tokenizer: Tokenizer, samples: Sequence[Sample], num_soft: int) -> np.ndarray:
+def reference_ids(tokenizer: Tokenizer, samples: Sequence[Sample], memory: MemoryConfig) -> np.ndarray:
     """int32[B, N]: the first N tokens of each reference, -1 past its end."""
-    ids = np.full((len(samples), num_soft), -1, np.int32)
-    for b, encoded in enumerate(tokenizer.encode_batch([f" {s.reference}" if s.reference else "" for s in samples])):
-        ids[b, : len(encoded)] = encoded[:num_soft]
+    ids = np.full((len(samples), max(memory.num_soft, 1)), -1, np.int32)
+    texts = [s.rest if memory.soft_reference == "rest" else s.reference for s in samples]
+    for row, encoded in zip(ids, tokenizer.encode_batch([f" {text}" if text else "" for text in texts])):
+        row[: len(encoded)] = encoded[: len(row)]
     return ids
 
 
@@ -288,7 +289,7 @@ def compiler_batch(
     origin = np.argsort(~guided, kind="stable")[:count].astype(np.int32)
     compiling = pad_rows(rows, ids.pad)
     acting = executor_batch(reads, [samples[i] for i in origin], "compiled", config, random, 128, readers[1])
-    references = reference_ids(reads, samples, max(num_soft, 1))
+    references = reference_ids(reads, samples, config.memory)
     spots = spots_of(compiling, OUTPUT_MULTIPLE), spots_of(acting, ACTION_MULTIPLE)
     recalled = None
     if compiling.pictures is not None:

@@ -482,7 +482,7 @@ def executor_training(
         kinds, shares = input_formats(config.data.without_memory)
         kind = kinds[random.choice(len(kinds), p=shares)]
         rows = executor_batch(tokenizer, samples, kind, config, random, reader=reader)
-        references = reference_ids(tokenizer, samples, max(config.memory.num_soft, 1))
+        references = reference_ids(tokenizer, samples, config.memory)
         return ExecutorBatch(*place.batch(fill_batch((rows, references, spots_of(rows, ACTION_MULTIPLE)), place)))
 
     whole = functools.partial(_batches, run, number, sft, length, batch)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.training.config import Config, SFTConfig, WorldConfig
-from embodied_mem.training.data import Row, batches, pad_rows, spots_of
+from embodied_mem.language.tokenizers import train_bpe
+from embodied_mem.training.config import Config, MemoryConfig, SFTConfig, WorldConfig
+from embodied_mem.training.data import Row, batches, pad_rows, reference_ids, spots_of
+from embodied_mem.training.teachers.episodes import Sample
 
 LENGTHS = np.random.default_rng(3).integers(5, 400, size=103)
 
@@ -98,3 +100,24 @@ def test_spots_are_the_positions_that_are_learned():
     assert spots.tolist() == [[2, 3, 7], [0, 7, 7], [7, 7, 7]]
     assert np.take_along_axis(batch.learned, spots, 1).sum(1).tolist() == batch.learned.sum(1).tolist()
     assert spots_of(batch, 16).shape == (3, 8)  # never wider than the row
+
+
+def test_soft_tokens_are_aligned_to_places_of_the_hint_or_to_the_lines_that_do_not_name_its_place():
+    memory = "here: mug was in desk 1\nplace 3 tasks ago: mug 2 is on shelf 2\ntold Ann: keys are in desk 12"
+    tokenizer = train_bpe([memory], 300)
+    view = ("put a mug in bed", "desk 1; shelf 2", ())
+    guided = Sample("", "", "", view, memory, "find mug in desk 1", "desk 1; shelf 2", "go to desk 1")
+    bare = Sample("", "", "", view, memory, "", "", "look")
+
+    def texts(reference: str, num_soft: int) -> list[str]:
+        rows = reference_ids(tokenizer, [guided, bare], MemoryConfig(num_soft=num_soft, soft_reference=reference))
+        assert rows.shape == (2, num_soft)
+        return [tokenizer.decode(row[row >= 0].tolist()) for row in rows]
+
+    assert texts("hint", 32) == [" desk 1; shelf 2", ""]
+    rest = " place 3 tasks ago: mug 2 is on shelf 2; told Ann: keys are in desk 12"
+    assert rest.startswith(texts("rest", 4)[0])
+    assert texts("rest", 32) == [rest[: len(texts("rest", 32)[0])], ""]
+    assert guided.rest == rest.strip()
+    with pytest.raises(InvalidInputError, match="soft_reference"):
+        MemoryConfig(soft_reference="all")

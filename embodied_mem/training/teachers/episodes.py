@@ -18,6 +18,7 @@ import functools
 import gzip
 import json
 import pathlib
+import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -94,6 +95,14 @@ class Sample:
     plain_action: str = ""
     images: tuple[bytes, ...] = ()
     remembered: tuple[bytes, ...] = ()
+
+    @property
+    def rest(self) -> str:
+        """The lines of memory that do not name the hint's place; empty without a hint."""
+        if not self.hint:
+            return ""
+        place = re.compile(rf"\b{re.escape(' '.join(self.hint.split()[-2:]))}\b")
+        return "; ".join(line for line in self.memory.splitlines() if not place.search(line))
 
     def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, shown: Shown = SHOWN) -> str:
         """Return the executor's prompt at this step; `hint` is its part of the guidance."""
