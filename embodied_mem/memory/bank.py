@@ -378,11 +378,11 @@ def _is_by_rules(rationale: str) -> bool:
 
 def _quoted(text: str) -> str:
     """Return a text as one quoted clause on one line, or ""."""
-    folded = text[: 4 * _MAX_QUOTED]
-    if not (folded.isascii() and folded.isprintable()):
-        kinds = ((sign, unicodedata.category(sign)) for sign in folded)
-        folded = "".join("" if kind == "Cf" else " " if kind[0] in "CZ" else sign for sign, kind in kinds)
-    line = " ".join(folded.split()).replace('"', "'").replace(";", ",")
+    line = text[: 4 * _MAX_QUOTED]
+    if not (line.isascii() and line.isprintable()):
+        kinds = ((sign, unicodedata.category(sign)) for sign in line)
+        line = "".join("" if kind == "Cf" else " " if kind[0] in "CZ" else sign for sign, kind in kinds)
+    line = " ".join(line.split()).replace('"', "'").replace(";", ",")
     line = line if len(line) <= _MAX_QUOTED else f"{line[:_MAX_QUOTED].rstrip()}..."
     return f'"{line}"' if line else ""
 

@@ -185,20 +185,20 @@ def _trajectories(
         scores = sorted((min(max(one.score / most, 0.0), 1.0) for one in some), reverse=True)
         for one, score in zip(some, scores):  # in the order of trajectories, whatever comes between
             number, entry = origins[one.index]
-            known, text = {} if entry is None else entry.data, text_of(one, reading.form)
+            own, text = {} if entry is None else entry.data, text_of(one, reading.form)
             if reading.form == "summary" and entry is not None:
                 text, number = entry.text, entry.support[-1].episode
             age = memory.episode - number + (not memory.running)
             if reading.with_ages and text:
                 text = text.replace(":", f"{since_text(age)}:", 1)
-            data = known | {
+            data = own | {
                 "goal": one.episode.goal, "won": is_won, "why": one.rationale, "steps": len(one.episode.steps),
                 "age": age, "experience": one,
             }  # fmt: skip
             records.append(
                 Record(
                     "" if entry is None else f"episodic:{entry.id}", "episodic", kind, text,
-                    place=known.get("place", ""), data=data, sources=(Source(number, None),),
+                    place=own.get("place", ""), data=data, sources=(Source(number, None),),
                     score=score, why="the goal, its thing and the room are compared",
                 )
             )  # fmt: skip

@@ -2,7 +2,7 @@
 
     python experiments/analyses/long_life.py --large 40000 10000 50000 --result experiments/results/long_life.json
 
-Generated games, played by the observing expert, every eighth given up, go into one memory in a folder. After 1, 100 and
+Generated games, stream by the observing expert, every eighth given up, go into one memory in a folder. After 1, 100 and
 1,000 of them the next 40 are timed: the pool that a compiler reads at the start of a task, after an observation, and
 where nothing changed since; `observe` alone. Processor time of this thread; the game is not in it. The large memory has
 notes and facts beside its episodes, and lives in the process alone.
@@ -107,18 +107,18 @@ def probe(memory: LifelongMemory, tasks: Iterable[Episode]) -> dict[str, Any]:
             return memory.pool(task.goal, task.first_observation, **READING)
 
         memory.begin_task(task.task_id, task.goal, task.first_observation)
-        tokens.append(sum(count_tokens(record.text) for record in timed(ask, times["start"])))
-        timed(ask, times["unchanged"])
+        tokens.append(sum(count_tokens(record.text) for record in clock(ask, times["start"])))
+        clock(ask, times["unchanged"])
         for step, answer in zip(task.steps, task.answers):
-            timed(functools.partial(memory.observe, step.action, answer), times["observe"])
-            timed(ask, times["step"])
-            timed(ask, times["unchanged"])
+            clock(functools.partial(memory.observe, step.action, answer), times["observe"])
+            clock(ask, times["step"])
+            clock(ask, times["unchanged"])
         memory.end_task(task.won)
     rows = {name: [round(float(np.quantile(ms, q)), 3) for q in (0.5, 0.99)] for name, ms in times.items()}
     return {"ms_p50_p99": rows, "tokens_mean_max": [round(float(np.mean(tokens)), 1), max(tokens)]}
 
 
-def timed(call: Callable[[], Any], into: list[float]) -> Any:
+def clock(call: Callable[[], Any], into: list[float]) -> Any:
     """Call, and note the milliseconds of processor time."""
     start = time.thread_time()
     answer = call()
@@ -131,13 +131,13 @@ def resident_mb() -> float:
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
-def measured(memory: LifelongMemory, played: Iterator[Episode], before: float) -> dict[str, Any]:
+def measurements(memory: LifelongMemory, stream: Iterator[Episode], before: float) -> dict[str, Any]:
     """Return what a memory has, weighs and costs now."""
     resident = round(resident_mb() - before, 1)
     assert memory.notes is not None
     counts = {"episodes": len(memory.task_ids), "notes": len(memory.notes.notes), "facts": graph_facts(memory)}
     row = counts | {"resident_mb": resident, "state_mb": round(len(memory.state()) / 1e6, 1)}
-    row |= probe(memory, itertools.islice(played, PROBES))
+    row |= probe(memory, itertools.islice(stream, PROBES))
     print(row, flush=True)
     return row
 
@@ -150,13 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--state", type=pathlib.Path, help="file of the large memory: read where it is, else written")
     parser.add_argument("--result", type=output_file, help="JSON to write")
     options = parser.parse_args(arguments)
-    rows, before, played = [], resident_mb(), episodes()
+    rows, before, stream = [], resident_mb(), episodes()
     with tempfile.TemporaryDirectory() as folder, LifelongMemory.open(folder) as memory:
         for count in options.after:
             while len(memory.task_ids) < count:
-                replay(memory, next(played))
+                replay(memory, next(stream))
             disk = sum(path.stat().st_size for path in pathlib.Path(folder).rglob("*") if path.is_file())
-            rows.append({"disk_mb": round(disk / 1e6, 1)} | measured(memory, played, before))
+            rows.append({"disk_mb": round(disk / 1e6, 1)} | measurements(memory, stream, before))
     if options.large:
         before, memory = resident_mb(), LifelongMemory()
         if options.state and options.state.exists():
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             fill(memory, notes, facts)
             if options.state:
                 options.state.write_bytes(memory.state())
-        rows.append(measured(memory, episodes(1), before))
+        rows.append(measurements(memory, episodes(1), before))
     if options.result:
         write_result(options.result, {"reading": READING, "rows": rows, **manifest(arguments)})
 

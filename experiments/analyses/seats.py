@@ -39,7 +39,7 @@ from experiments.registered import register_all
 
 _ALFWORLD = "--tasks generated --num_tasks"
 COMMANDS = {
-    "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_ALFWORLD} 2 --max_steps 8",
+    "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_ALFWORLD} 1 --max_steps 2",
     "perceiver": f"--agents chat_planner_critic --repeat 1 --perceiver_model MODEL {_ALFWORLD} 1 --max_steps 3",
     "compiler": f"--deliveries compiled_chat --compiler_model MODEL {_ALFWORLD} 1 --max_steps 5 --seeds 0 "
     "--bank_file BANK",

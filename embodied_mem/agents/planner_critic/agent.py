@@ -331,12 +331,12 @@ class PlannerCriticAgent(Agent):
         """Return the situation now; what `known` has is not read again."""
         start = time.perf_counter()
         beliefs = known.beliefs if known is not None else self._rules.beliefs(self.memory, self._working)
-        working, found = self._working, known.pool if known is not None else None
-        if retrieve and found is None:
-            self.found = found = self.memory.pool_of(None, working.room, self._reading, self._query)
+        working, pool = self._working, known.pool if known is not None else None
+        if retrieve and pool is None:
+            self.found = pool = self.memory.pool_of(None, working.room, self._reading, self._query)
         self.record.memory_s += time.perf_counter() - start
         return Situation(
-            working.goal, working.room, beliefs, found, self.memory, tuple(working.summaries), objection,
+            working.goal, working.room, beliefs, pool, self.memory, tuple(working.summaries), objection,
             working.images, self._commands, working.action, working.observation, dict(working.refusals),
             self.plan.progress if self.plan else "", tuple(self._steps[1:]),
         )  # fmt: skip

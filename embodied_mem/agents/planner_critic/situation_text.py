@@ -36,7 +36,7 @@ def describe(situation: Situation, step: PlanStep | None = None) -> str:
     newest = _Statements([answer])
     beliefs = [line for line in situation.beliefs.describe().splitlines() if not newest.has_belief(line)]
     earlier = situation.summaries[-_MAX_SUMMARIES:-1] if answer else situation.summaries[-_MAX_SUMMARIES:]
-    earlier = [*_folded(situation), *earlier]
+    earlier = [*_steps_before(situation), *earlier]
     parts = [
         f"Task: {situation.goal}",
         f"At first: {room}" if room else "",
@@ -55,13 +55,13 @@ def describe(situation: Situation, step: PlanStep | None = None) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _folded(situation: Situation) -> list[str]:
+def _steps_before(situation: Situation) -> list[str]:
     """Return what temporal memory says of steps before the last summaries."""
     temporal = situation.memory.temporal
     if temporal is None or len(situation.summaries) <= _MAX_SUMMARIES:
         return []
-    folded = [one for one in temporal.entries if one.first_step < one.last_step]
-    return [marked(one.text, one.trust) if one.trust in QUOTED else one.text for one in folded]
+    summaries = [one for one in temporal.entries if one.first_step < one.last_step]
+    return [marked(one.text, one.trust) if one.trust in QUOTED else one.text for one in summaries]
 
 
 def first_view(room: str) -> str:
