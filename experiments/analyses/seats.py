@@ -40,7 +40,7 @@ from experiments.registered import register_all
 _ALFWORLD = "--tasks generated --num_tasks"
 COMMANDS = {
     "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_ALFWORLD} 1 --max_steps 2",
-    "perceiver": f"--agents chat_planner_critic --repeat 1 --perceiver_model MODEL {_ALFWORLD} 1 --max_steps 3",
+    "perceiver": f"--agents chat_planner_critic --repeat 1 --perceiver_model MODEL {_ALFWORLD} 1 --max_steps 1",
     "compiler": f"--deliveries compiled_chat --compiler_model MODEL {_ALFWORLD} 1 --max_steps 5 --seeds 0 "
     "--bank_file BANK",
     "react": "--config=memento --agents react --profile --strategy reranker --num_tasks 1 --max_steps 3 "
