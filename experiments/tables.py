@@ -926,7 +926,6 @@ def scale(data: Data) -> str:
     events, snapshot_mb = FLEET * ROBOT_EVENTS_PER_S, max(16, state_mb)
     per_day = lambda num_bytes: f"{events * HOURS * 3600 * num_bytes / 1e9:,.0f} GB a day"  # noqa: E731
     things, opening_s = f"{memory['graph_nodes']:,} things", memory["lifelong_restore_s"]
-    recovered_gb = server["recovered_mb"] / 1024
     whole = markdown(
         ["of the fleet", "", "from"],
         [
@@ -936,8 +935,8 @@ def scale(data: Data) -> str:
             ["a partition of 64, at most", f"{FLEET * snapshot_mb / 64 / 1024:,.1f} GB",
              f"{FLEET / 64:.0f} scopes, each with {snapshot_mb:.0f} MB of events before a snapshot"],
             ["all states", f"{FLEET * state_mb / 1024:,.0f} GB", f"{things} each"],
-            ["recovery of a server, a GB of log", f"{server['recovery_s'] / recovered_gb:.0f} s",
-             f"{server['recovery_s']:.1f} s for {server['recovered_mb']:.0f} MB after a kill"],
+            ["recovery of a server", f"{server['recovery_s']:.1f} s",
+             f"a kill, {server['recovered_mb']:.1f} MB of log: no measure of a long log"],
             [f"recovery of a program, {MAX_USERS} scopes", f"{MAX_USERS * opening_s:,.0f} s on one core",
              f"{opening_s:.2f} s a scope of {things}"],
         ],

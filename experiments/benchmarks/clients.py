@@ -1,10 +1,11 @@
 """Many MCP clients over HTTP against one served memory, on both engines: times by tool, limits, a stop under load.
 
 `python experiments/bench.py --suite clients --clients 200` starts `serve.mcp` over a folder, then over a PostgreSQL
-server of its own. Each client is a user; it waits `--pause-s` seconds on average, calls a tool, and waits for the answer:
+server of its own. Each client is a user. It waits `--pause-s` seconds on average, calls a tool, waits for the answer:
 
 - `tools`: for each tool its calls and milliseconds (p50, p99), as the client sees them; the clients' own time is in.
-- `events_per_s`: answered calls that change a memory; `calls_per_s`: all. `first_call_ms_p99`: of each user, apart.
+- `events_per_s`: answered calls that change a memory; `calls_per_s`: all. `first_call_ms_p99`: of all users at once,
+  which opens their memories, before.
 - `server_mb`: most memory of the serving process; `user_kb`: what it grew by for each open memory.
 - `refused`: calls of one user beyond `MAX_CALLS`, each with the error that names it. `errors`: any other answer that
   is an error; `hung`: no answer within two minutes.
@@ -105,7 +106,7 @@ def measure(place: str, clients: int, seconds: float, pause: float, seed: int) -
         finally:
             server.kill()
             server.wait()
-    return load.report(seconds) | {"lost": load.losses(place)}
+    return load.report() | {"lost": load.losses(place)}
 
 
 class _Load:
@@ -129,15 +130,17 @@ class _Load:
         async with httpx.AsyncClient(timeout=PATIENCE_S, limits=limits, trust_env=False) as self._http:
             await self._until_healthy()
             self._memory_before = self._megabytes()
-            end = time.monotonic() + seconds
-            await asyncio.gather(*(self._live(token, pause, end) for token in self._tokens))
-            self._took = dict(self._times)
+            await asyncio.gather(*(self._live(token, 0.0, 0.0) for token in self._tokens))  # opens all
+            self._first, self._times = self._times["remember"], defaultdict(list)
+            began = time.monotonic()
+            await asyncio.gather(*(self._live(token, pause, began + seconds) for token in self._tokens))
+            self._took, self._load_s = dict(self._times), time.monotonic() - began
             token = next(iter(self._tokens))
             await asyncio.gather(*(self._is_done(token, "recall", {"query": "tea"}) for _ in range(BURST)))
             metrics = (await self._http.get(f"{self._url}/metrics")).text
             self._open = int(re.search(r"open_memories (\d+)", metrics)[1])  # type: ignore[index]
             self._megabytes_most = self._megabytes()
-            lives = [asyncio.create_task(self._live(token, 0.0, end + 1e6)) for token in self._tokens]
+            lives = [asyncio.create_task(self._live(token, 0.0, began + 1e6)) for token in self._tokens]
             await asyncio.sleep(min(seconds, 2.0))
             self._is_stopping = True
             began = time.monotonic()
@@ -162,7 +165,7 @@ class _Load:
         words = self._texts[self._tokens[token]]
         if pause:
             await asyncio.sleep(self._rng.random() * pause)
-        while time.monotonic() < end:
+        while not words or time.monotonic() < end:
             (tool,) = self._rng.choices(list(TOOLS), list(TOOLS.values()))
             words_left = [word for word, state in words.items() if state == "kept"]
             if not words_left:
@@ -207,27 +210,26 @@ class _Load:
             self._errors.append(f"{tool}: {text}")
         else:
             took = 1e3 * (time.perf_counter() - began)
-            is_first = tool == "remember" and len(self._texts[self._tokens[token]]) == 1
-            (self._first if is_first else self._times[tool]).append(took)
+            self._times[tool].append(took)
         return not is_error
 
     def _megabytes(self) -> float:
         status = pathlib.Path(f"/proc/{self._server.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
-    def report(self, seconds: float) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Return the measurements of the load."""
         tools = {
             tool: {"calls": len(took), **{f"p{q}_ms": round(float(np.percentile(took, q)), 1) for q in (50, 99)}}
             for tool, took in sorted(self._took.items())
         }
         calls = {tool: row["calls"] for tool, row in tools.items()}
-        events = len(self._first) + sum(calls.get(tool, 0) for tool in ("remember", "forget"))
+        events = sum(calls.get(tool, 0) for tool in ("remember", "forget"))
         growth_mb = self._megabytes_most - self._memory_before
         return {
             "tools": tools,
-            "events_per_s": round(events / seconds, 1),
-            "calls_per_s": round((len(self._first) + sum(calls.values())) / seconds, 1),
+            "events_per_s": round(events / self._load_s, 1),
+            "calls_per_s": round(sum(calls.values()) / self._load_s, 1),
             "first_call_ms_p99": round(float(np.percentile(self._first, 99)), 1),
             "server_mb": round(self._megabytes_most, 1),
             "user_kb": round(1024 * growth_mb / max(self._open, 1), 1),
