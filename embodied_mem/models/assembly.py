@@ -15,6 +15,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import math
+import mmap
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -41,7 +42,9 @@ _NUM_INPUT_AXES = {
 }  # fmt: skip
 _TABLES = ("embedding", "positions")
 _PIECE_BYTES = 16 << 20
-_ALIGNMENT = 64  # XLA takes memory of a CPU as it is from here on
+_BLOCK_BYTES = 1 << 19  # a core's own cache holds it while it is transposed
+_MEMORY = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0)
+"""Not numpy's: it asks for huge pages, for which the kernel may have to move others. XLA takes it as it is."""
 _THREADS = min(8, os.cpu_count() or 1)
 _AHEAD = 2 * _THREADS
 _LONG_BYTES = 1 << 30  # from here on progress is told
@@ -172,14 +175,20 @@ class _HostStack(_Stack):
 
     def begin(self, sharding: None) -> None:
         size = math.prod(self.like.shape) * self.like.dtype.itemsize
-        room = np.empty(size + _ALIGNMENT, np.uint8)
-        first = -room.ctypes.data % _ALIGNMENT
-        self._whole = room[first : first + size].view(self.like.dtype).reshape(self.like.shape)
+        room = np.frombuffer(mmap.mmap(-1, max(size, 1), _MEMORY), np.uint8, size)
+        self._whole = room.view(self.like.dtype).reshape(self.like.shape)
 
     def cuts(self) -> list[tuple[int, int]]:
         return self.pieces(self.shape[self.axis])
 
     def read(self, layer: int, cut: tuple[int, int]) -> None:
+        row_bytes = math.prod(self.shape) * self.like.dtype.itemsize // max(1, self.shape[self.axis])
+        line = max(1, 32 // math.prod(self.shape[self.axis + 1 :]))
+        step = -(-max(1, _BLOCK_BYTES // max(1, row_bytes)) // line) * line
+        for first in range(*cut, step):
+            self._read_block(layer, (first, min(first + step, cut[1])))
+
+    def _read_block(self, layer: int, cut: tuple[int, int]) -> None:
         index = [slice(0, n) for n in self.shape]
         if index:
             index[self.axis] = slice(*cut)
@@ -233,7 +242,8 @@ class _DeviceStack(_Stack):
             start = bounds[self.axis][0] if bounds else 0
             index[self.axis] = slice(start + cut[0], start + cut[1])
             part = _read_part(self.tensors[layer], self.name, self.shape, tuple(index))
-            parts.append((np.array(part), devices))  # a copy: what is read may be the file itself
+            own = part if part.flags.writeable else np.array(part)  # else it may be the file itself
+            parts.append((own, devices))
         return parts
 
     def write(self, layer: int, cut: tuple[int, int], read: list[tuple[np.ndarray, list[jax.Device]]]) -> jax.Array:
