@@ -160,7 +160,7 @@ class HFTensor:
             return part
         copy = np.empty_like(part)
         first = self._start + part.__array_interface__["data"][0] - self._data.__array_interface__["data"][0]
-        num_bytes = os.preadv(self._file.fileno(), [copy.reshape(-1).view(np.uint8)], first)
+        num_bytes = os.preadv(self._file.fileno(), [copy.reshape(-1).view(np.uint8).data], first)
         return copy if num_bytes == copy.nbytes else part
 
 
