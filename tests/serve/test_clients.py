@@ -1,4 +1,7 @@
-"""Clients over HTTP load a served memory on both engines; it stops under load and keeps what it answered."""
+"""Clients over HTTP load a served memory on both engines; it stops under load and keeps what it answered.
+
+The limit of one user's calls is tested in test_mcp.py.
+"""
 
 import pytest
 
@@ -20,10 +23,9 @@ def place(request, tmp_path):
         yield cluster.url
 
 
-def test_ten_clients_are_answered_or_told_the_limit_and_a_stop_loses_nothing(place, monkeypatch):
+def test_ten_clients_are_answered_and_a_stop_under_load_loses_nothing(place, monkeypatch):
     result = clients.measure(place, clients=10, seconds=3, pause=0.2, seed=0)
     assert (result["errors"], result["hung"], result["lost"]) == ([], 0, [])
-    assert result["refused"] > 0
     assert result["events_per_s"] > 0
     # What is not on the disk is found.
     monkeypatch.setattr(LifelongMemory, "get_all", lambda memory: [])
