@@ -43,6 +43,7 @@ PYBIND11_MODULE(_native, module) {
   embodied_mem::BindMemento(module);
   embodied_mem::BindMemory(module);
   embodied_mem::BindModels(module);
+  embodied_mem::BindScienceworld(module);
   embodied_mem::BindSupersession(module);
   embodied_mem::BindVectors(module);
 }

@@ -11,6 +11,7 @@ void BindEbHabitat(pybind11::module_& module);
 void BindMemento(pybind11::module_& module);
 void BindMemory(pybind11::module_& module);
 void BindModels(pybind11::module_& module);
+void BindScienceworld(pybind11::module_& module);
 void BindSupersession(pybind11::module_& module);
 void BindVectors(pybind11::module_& module);
 

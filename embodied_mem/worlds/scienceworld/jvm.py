@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,14 @@ def game_names() -> tuple[str, ...]:
     return tuple(constants.ID2TASK.values())
 
 
+@functools.cache
+def object_types() -> dict[int, str]:
+    """Return the names of the simulator's classes by number."""
+    _, constants = _packages()
+    lines = (Path(constants.BASEPATH) / "object_type_ids.tsv").read_text(encoding="utf-8").splitlines()
+    return {int(number): name for name, number in (line.split("\t") for line in lines if line)}
+
+
 class Simulator:
     """One Java process with one simulator in it. One thread at a time may use it.
 
@@ -90,7 +99,7 @@ class Simulator:
             SimulatorError: the process does not start.
         """
         self._py4j, constants = _packages()
-        self._simplifications = simplifications
+        self.simplifications = simplifications
         java = find_java()
         try:
             port, token, process = self._py4j.launch_gateway(
@@ -147,10 +156,11 @@ class Simulator:
         except (OSError, self._py4j.Py4JError) as error:
             raise SimulatorError(f"ScienceWorld's Java process failed at {function}: {error}") from error
 
-    def load(self, game: str, variation: int, gold_path: bool = False) -> None:
+    def load(self, game: str, variation: int, gold_path: bool = False, simplifications: str | None = None) -> None:
         """Start an episode; `first_text` and `goal` are its first text and the task's description."""
         self.check_variation(game, variation)
-        self._ask("load", game, variation, self._simplifications, gold_path)
+        options = self.simplifications if simplifications is None else simplifications
+        self._ask("load", game, variation, options.strip(","), gold_path)
         self._ask("reset")
         self.first_text = self._ask("step", "look around")  # the original's reset makes this first move too
         self.goal = self._ask("freeActionTaskDesc").removeprefix("Task Description:\n").strip()
@@ -178,6 +188,16 @@ class Simulator:
             return list(dict.fromkeys(entry["action"] for entry in json.loads(listed)["validActions"]))
         except (ValueError, KeyError, TypeError) as error:
             raise SimulatorError(f"ScienceWorld's list of commands cannot be read: {error!r}") from error
+
+    def objects(self) -> dict[str, dict[str, Any]]:
+        """Return each object's type number and names by id."""
+        return dict(json.loads(self._ask("getAllObjectIdsTypesReferentsLUTJSON")))
+
+    def object_tree(self) -> dict[str, Any]:
+        """Return the whole state of objects as the simulator dumps it."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._ask("getObjectTree", folder)
+            return dict(json.loads((Path(folder) / "objectTree.json").read_text(encoding="utf-8")))
 
     def gold_path(self, game: str, variation: int) -> list[str]:
         """Return the simulator's own solution of an episode; the episode under way is lost."""

@@ -1,0 +1,71 @@
+// Binds the native world of ScienceWorld: tasks, one env, the vector env. The GIL is released while the vector env
+// plays.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bindings/module.h"
+#include "bindings/vector_env.h"
+#include "envs/scienceworld/env.h"
+
+namespace py = pybind11;
+
+namespace embodied_mem {
+namespace {
+
+struct ScienceworldTask {  // pybind11 holders are of non-const types
+  std::shared_ptr<const scienceworld::Task> task;
+
+  const std::shared_ptr<const scienceworld::Task>& shared() const { return task; }
+};
+
+struct ScienceworldWorld {
+  using Env = scienceworld::Env;
+  using Task = ScienceworldTask;
+
+  // score int64[B].
+  static void AddExtras(const VectorEnv<Env>& envs, const std::vector<std::shared_ptr<Task>>&,
+                        std::vector<py::object>* answers) {
+    answers->push_back(Column<std::int64_t>(envs, [](const Env& env) { return env.score(); }));
+  }
+};
+using Handle = EnvHandle<ScienceworldWorld>;
+
+}  // namespace
+
+void BindScienceworld(py::module_& parent) {
+  py::module_ module = parent.def_submodule("scienceworld", "The native world of ScienceWorld.");
+  py::class_<ScienceworldTask, std::shared_ptr<ScienceworldTask>>(
+      module, "Task", "One variation, immutable, shared by any number of envs.")
+      .def_property_readonly("name", [](const ScienceworldTask& self) { return self.task->id; })
+      .def_property_readonly("task", [](const ScienceworldTask& self) { return self.task->goal; });
+  module.def(
+      "read_task",
+      [](const py::bytes& json, const std::string& name) {
+        const std::string text = json;
+        return std::make_shared<ScienceworldTask>(ScienceworldTask{scienceworld::ReadTask(text, name)});
+      },
+      py::arg("json"), py::arg("name"), "The task in a captured beginning. Raises GameFileError.");
+  BindEnv<ScienceworldWorld>(module)
+      .def(py::init([](std::shared_ptr<ScienceworldTask> task, std::uint64_t seed) {
+             Handle handle;
+             handle.env.Reset(task == nullptr ? nullptr : task->task, {}, seed);
+             handle.task = std::move(task);
+             return handle;
+           }),
+           py::arg("task"), py::arg("seed") = 0)
+      .def_property_readonly("score", [](const Handle& self) { return self.env.score(); })
+      .def(
+          "look", [](const Handle& self) { return TextToPython(self.env.Look()); }, "The room, without a step.")
+      .def(
+          "inventory", [](const Handle& self) { return TextToPython(self.env.Inventory()); },
+          "What is carried, without a step.");
+  BindVectorEnv<ScienceworldWorld>(module).def(
+      py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads) {
+        return std::make_unique<VectorEnvHandle<ScienceworldWorld>>(num_envs, max_steps, num_threads);
+      }),
+      py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"));
+}
+
+}  // namespace embodied_mem

@@ -1,0 +1,209 @@
+#include "envs/scienceworld/act.h"
+
+#include <cmath>
+#include <utility>
+
+#include "envs/scienceworld/say.h"
+#include "envs/scienceworld/tables.h"
+
+namespace embodied_mem::scienceworld {
+namespace {
+
+bool IsLiquid(const Thing& thing) { return thing.has_material && thing.material.state != "solid"; }
+
+// Why `id` cannot go into `to`, or nothing.
+std::string Refusal(const World& world, Id id, Id to) {
+  if (world.Within(to, id)) return "You can't move something into itself.";
+  if (world[to].container && !world[to].open)
+    return "That can't be moved there, because the " + world[to].name + " isn't open.";
+  if (!world[to].container) return "That can't be moved there, because the " + world[to].name + " is not a container.";
+  return {};
+}
+
+std::string MoveTo(World* world, Id id, Id to) {
+  Thing& thing = (*world)[id];
+  if (!thing.movable) return "The " + thing.name + " is not moveable.";
+  if (IsLiquid(thing))
+    return "You can't pick up a liquid directly. Try pouring it from one container to another, or dunking empty "
+           "containers into containers filled with the liquid.";
+  const std::string refusal = Refusal(*world, id, to);
+  if (!refusal.empty()) return refusal;
+  const bool connected = world->Disconnect(id);
+  world->Move(id, to);
+  (*world)[id].slid = 0;
+  return (connected ? "(disconnecting " + (*world)[id].name + ")" : "") + "You move the " + (*world)[id].name +
+         " to the " + (*world)[to].name + ".";
+}
+
+std::string Pour(World* world, Id id, Id to) {
+  const Thing& thing = (*world)[id];
+  if (world->Within(to, id)) return "You can't move something into itself.";
+  if (thing.container) {
+    if (!thing.movable) return "The " + thing.name + " is not movable.";
+    const std::string refusal = Refusal(*world, id, to);
+    if (!refusal.empty()) return refusal;
+    const std::vector<Id> inside = thing.inside;
+    for (const Id inner : inside) world->Move(inner, to);
+    return "You pour the contents of the " + (*world)[id].name + " into the " + (*world)[to].name + ".";
+  }
+  const Id outer = thing.parent;
+  if (outer != kNone && !(*world)[outer].movable)
+    return "The " + (*world)[outer].name + " the " + thing.name + " is in is not movable.";
+  const std::string refusal = Refusal(*world, id, to);
+  if (!refusal.empty()) return refusal;
+  const bool connected = world->Disconnect(id);
+  world->Move(id, to);
+  return (connected ? "(disconnecting " + (*world)[id].name + ")\n" : "") + "You pour the " + (*world)[id].name +
+         " into the " + (*world)[to].name + ".";
+}
+
+std::string Dunk(World* world, Id id, Id to) {
+  const Thing& thing = (*world)[id];
+  if (!thing.container) return "The " + thing.name + " is not a container.";
+  if (!thing.movable) return "The " + thing.name + " is not moveable.";
+  std::vector<Id> liquids;
+  for (const Id inner : world->Sorted(to))
+    if ((*world)[inner].has_material && (*world)[inner].material.state == "liquid") liquids.push_back(inner);
+  if (liquids.empty()) return "The " + (*world)[to].name + " does not contain any liquids to dunk into.";
+  std::string names;
+  for (const Id liquid : liquids) {
+    names += (names.empty() ? "" : ", ") + (*world)[liquid].name;
+    world->Move(liquid, id);
+  }
+  return "You dunk the " + (*world)[id].name + " in the " + (*world)[to].name + ", moving the liquids (" + names +
+         ") to the " + (*world)[id].name + ".";
+}
+
+std::string Mix(World* world, Id id) {
+  const Thing& thing = (*world)[id];
+  const std::size_t count = thing.inside.size() + (HasPoles(thing.kind) || thing.kind == Kind::kWire ? 2 : 0);
+  if (thing.kind == Kind::kAgent) return "There is only one thing (inventory)";
+  if (count == 0) return "That container is empty, so there are no items to mix.";
+  if (count == 1) return "There is only one thing (" + (*world)[thing.inside[0]].name + ")";
+  return "Mixing the contents of the " + thing.name + " does not appear to produce anything new.";
+}
+
+// Which terminal of what is meant; -1 for a thing, whose first free one is.
+int NamedEnd(const World& world, Id* id) {
+  const Thing& thing = world[*id];
+  if (thing.kind != Kind::kTerminal) return -1;
+  *id = thing.parent;
+  return thing.ticks;
+}
+
+std::string Connect(World* world, Id first, Id second) {
+  if (first == second) return "Something can't be connected to itself.";
+  int ends[2] = {-1, -1};
+  const int named[2] = {NamedEnd(*world, &first), NamedEnd(*world, &second)};
+  for (int k = 0; k < 2; ++k) {
+    const Thing& thing = (*world)[k == 0 ? first : second];
+    for (int t = 1; t >= 0; --t)
+      if (thing.link[t] == kNone && (named[k] < 0 || named[k] == t)) ends[k] = t;
+    if (ends[k] < 0)
+      return (named[k] < 0 ? "" : std::string(TerminalName(thing.kind, named[k])) + " on ") + thing.name +
+             " is already connected, and must be disconnected before it can be connected to something else";
+  }
+  (*world)[first].link[ends[0]] = second * 2 + ends[1];
+  (*world)[second].link[ends[1]] = first * 2 + ends[0];
+  return std::string(TerminalName((*world)[first].kind, ends[0])) + " on " + (*world)[first].name +
+         " is now connected to " + TerminalName((*world)[second].kind, ends[1]) + " on " + (*world)[second].name;
+}
+
+std::string Use(World* world, Id id, Id on) {
+  const Thing& tool = (*world)[id];
+  Thing& thing = (*world)[on];
+  if (tool.kind == Kind::kThermometer) {
+    if (!thing.has_material) return "That thing doesn't appear to have a temperature that the thermometer can read.";
+    return "the thermometer measures a temperature of " + std::to_string(std::lround(thing.material.celsius)) +
+           " degrees celsius";
+  }
+  if (tool.kind == Kind::kLighter) {
+    if (!thing.has_material) return "It's not clear how to use those items together.";
+    return "The lighter heats up the " + thing.name + " a small amount.";
+  }
+  if (tool.kind == Kind::kTool) return "I'm not sure how to use those two things together.";
+  return "I'm not sure how to use the " + tool.name + ".";
+}
+
+std::string Go(World* world, Id id) {
+  const Thing& thing = (*world)[id];
+  if (thing.kind == Kind::kDoor) {
+    if (!thing.open) return "The door is not open.";
+    world->Move(world->agent, thing.leads);
+    return "You move through the door to the " + (*world)[world->room()].name + ".";
+  }
+  for (const Id door : world->DoorsOf(world->room())) {
+    if ((*world)[door].leads != id) continue;
+    if (!(*world)[door].open) return "The door is not open.";
+    world->Move(world->agent, id);
+    return "You move to the " + thing.name + ".";
+  }
+  return "Its not clear how to go to/through a " + thing.name + ".";
+}
+
+std::string SetOpen(World* world, Id id, bool open) {
+  Thing& thing = (*world)[id];
+  if (!thing.closable) return "The " + thing.name + (open ? " is not openable." : " is not closeable.");
+  const char* word = open ? "open" : "closed";
+  if (thing.open == open) return "The " + thing.name + " is already " + word + ".";
+  thing.open = open;
+  if (thing.other != kNone) (*world)[thing.other].open = open;
+  return "The " + thing.name + " is now " + word + ".";
+}
+
+std::string SetActive(World* world, Id id, bool active) {
+  Thing& thing = (*world)[id];
+  if (!thing.activable) return "The " + thing.name + " is not something that can be activated.";
+  const char* word = active ? "activated" : "deactivated";
+  if (thing.active == active) return "The " + thing.name + " is already " + word + ".";
+  thing.active = active;
+  if (active && thing.kind == Kind::kStopwatch) thing.ticks = 0;
+  return "The " + thing.name + " is now " + word + ".";
+}
+
+}  // namespace
+
+std::string Act(World* world, const Action& action) {
+  const Id id = action.first;
+  switch (action.verb) {
+    case Verb::kActivate: return SetActive(world, id, true);
+    case Verb::kDeactivate: return SetActive(world, id, false);
+    case Verb::kOpen: return SetOpen(world, id, true);
+    case Verb::kClose: return SetOpen(world, id, false);
+    case Verb::kConnect: return Connect(world, id, action.second);
+    case Verb::kDisconnect: world->Disconnect(id); return (*world)[id].name + " has been disconnected";
+    case Verb::kDunk: return Dunk(world, id, action.second);
+    case Verb::kEat:
+      if (!(*world)[id].edible) return "The " + (*world)[id].name + " is not edible.";
+      world->Remove(id);
+      return "The " + (*world)[id].name + " was delicious.";
+    case Verb::kFlush:
+      if ((*world)[id].kind != Kind::kToilet) return "It's not clear how to flush that.";
+      (*world)[id].active = true;
+      return "The toilet is now flushing.";
+    case Verb::kFocus:
+      world->focus = id;
+      return "You focus on the " + ((*world)[id].kind == Kind::kDoor ? DoorName(*world, id) : DisplayName(*world, id)) +
+             ".";
+    case Verb::kGo: return Go(world, id);
+    case Verb::kTeleport: world->Move(world->agent, id); return "You teleport to the " + (*world)[id].name + ".";
+    case Verb::kLookAt: {
+      std::string text = Describe(*world, id, true);
+      while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
+      return text;
+    }
+    case Verb::kLookIn: return DescribeInside(*world, id);
+    case Verb::kMix: return Mix(world, id);
+    case Verb::kMove: return MoveTo(world, id, action.second);
+    case Verb::kPickUp: return MoveTo(world, id, world->inventory);
+    case Verb::kPutDown: return MoveTo(world, id, world->room());
+    case Verb::kPour: return Pour(world, id, action.second);
+    case Verb::kRead:
+      if ((*world)[id].reads.empty()) return "It's not clear how to read that.";
+      return "The book reads:\n" + (*world)[id].reads;
+    case Verb::kUse: return Use(world, id, action.second);
+    default: return {};
+  }
+}
+
+}  // namespace embodied_mem::scienceworld

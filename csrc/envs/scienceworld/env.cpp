@@ -1,0 +1,155 @@
+#include "envs/scienceworld/env.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "envs/scienceworld/act.h"
+#include "envs/scienceworld/say.h"
+#include "envs/scienceworld/tick.h"
+
+namespace embodied_mem::scienceworld {
+namespace {
+
+constexpr const char* kUnknown = "No known action matches that input.";
+constexpr const char* kNoAnswer =
+    "Unknown action.  Type 'help' for a list of actions, and 'objects' for a list of possible object referents. ";
+constexpr const char* kQuestion =
+    "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n";
+
+void Trim(std::string* text) {
+  while (!text->empty() && (text->back() == ' ' || text->back() == '\n')) text->pop_back();
+}
+
+}  // namespace
+
+void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::uint64_t /*seed*/) {
+  if (task == nullptr) throw InvalidInputError("expected a task, got none");
+  *this = Env();
+  task_ = std::move(task);
+  options_ = options;
+  world_ = task_->world;
+  start_ = world_.room();
+  CountGoals();
+  observation_ = Look();
+  Trim(&observation_);
+  observation_ += "\n\n" + task_->goal;
+}
+
+std::string Env::Look() const { return DescribeRoom(world_, world_.room(), true); }
+std::string Env::Inventory() const { return DescribeInventory(world_); }
+
+void Env::Step(std::string_view action) {
+  if (task_ == nullptr) throw InternalError("scienceworld::Env::Step before the first Reset");
+  if (ended()) return;
+  ++num_steps_;
+  if (!question_.empty()) {
+    const std::vector<Action> question = std::exchange(question_, {});
+    std::size_t number = 0;
+    const bool digits = !action.empty() && action.size() < 6 &&
+                        std::all_of(action.begin(), action.end(), [](char c) { return c >= '0' && c <= '9'; });
+    for (const char c : action) number = number * 10 + static_cast<std::size_t>(c - '0');
+    if (digits && number < question.size()) Play(question[number]);
+    else observation_ = kNoAnswer;
+    return;
+  }
+  std::vector<Action> meant = Parse(world_, action, task_->teleports);
+  if (meant.empty()) {
+    observation_ = kUnknown;
+  } else if (meant.size() == 1) {
+    Play(meant[0]);
+  } else {
+    observation_ = kQuestion;
+    for (std::size_t k = 0; k < meant.size(); ++k)
+      observation_ += std::to_string(k) + ":\t" + Words(world_, meant[k]) + "\n";
+    question_ = std::move(meant);
+  }
+}
+
+void Env::Play(const Action& action) {
+  int ticks = 1;
+  switch (action.verb) {
+    case Verb::kLookAround:
+      observation_ = Look();
+      ticks = 0;
+      break;
+    case Verb::kInventory:
+      observation_ = Inventory();
+      ticks = 0;
+      break;
+    case Verb::kTask:
+      observation_ = "Task description:\n" + task_->goal;
+      ticks = 0;
+      break;
+    case Verb::kReset:
+      observation_ = "You reset the goal progress and focus.";
+      world_.focus = kNone;
+      focused_ = 0;
+      break;
+    case Verb::kWait:
+      observation_ = "You decide to wait for 10 iterations.";
+      ticks = 11;  // ten, and the one that every action takes
+      break;
+    case Verb::kWait1:
+      observation_ = "You decide to wait for 1 iterations.";
+      ticks = 2;
+      break;
+    default: observation_ = Act(&world_, action);
+  }
+  Trim(&observation_);
+  for (int k = 0; k < ticks; ++k) {
+    Tick(&world_);
+    CountGoals();
+  }
+}
+
+bool Env::Fits(Asked asked, Id target) const {
+  const Thing& thing = world_[world_.focus];
+  const bool plant = thing.kind == Kind::kPlant, animal = thing.kind == Kind::kAnimal;
+  switch (asked) {
+    case Asked::kLiving: return (plant || animal) && !thing.dead;
+    case Asked::kNonLiving: return !plant && !animal;
+    case Asked::kPlant: return plant && !thing.dead;
+    case Asked::kAnimal: return animal && !thing.dead;
+    case Asked::kThing: return world_.focus == target;
+  }
+  return false;
+}
+
+void Env::CountGoals() {
+  if (completed_ || failed_) return;
+  const Task& task = *task_;
+  if (world_.room() != start_ || start_ == task.place) moved_ = true;
+  if (world_.room() == task.place) there_ = true;
+  for (const Id door : world_.DoorsOf(world_.room())) near_door_ = near_door_ || world_[door].open;
+  if (focused_ < task.focus.size() && world_.focus != kNone && world_.focus != start_focus_) {
+    if (Fits(task.focus[focused_], task.targets[focused_])) {
+      ++focused_;
+      start_focus_ = world_.focus;
+    } else {
+      failed_ = true;
+      return;
+    }
+  }
+  if (focused_ == 0 && task.box != kNone) return;
+  if (task.pick && world_.focus != kNone && world_.Within(world_.focus, world_.inventory)) picked_ = true;
+  if (focused_ < task.focus.size()) return;
+  completed_ = task.box == kNone || world_.Within(world_.focus, task.box);
+}
+
+int Env::score() const {
+  if (failed_) return -100;
+  if (completed_ || task_ == nullptr) return completed_ ? 100 : 0;
+  const Task& task = *task_;
+  const int asked = static_cast<int>(task.focus.size()) + (task.box == kNone ? 0 : 1);
+  const int on_the_way =
+      (task.pick ? 1 : 0) + (task.door ? 1 : 0) + (task.move ? 1 : 0) + (task.place != kNone ? 1 : 0);
+  const int counted =
+      (task.pick && picked_ ? 1 : 0) + (task.door && near_door_ ? 1 : 0) + (moved_ ? 1 : 0) + (there_ ? 1 : 0);
+  const double share = static_cast<double>(focused_) / asked +
+                       (on_the_way == 0 ? 0.0 : static_cast<double>(counted) / on_the_way / (asked + 1));
+  return static_cast<int>(std::lround(100 * std::min(share, 1.0)));
+}
+
+}  // namespace embodied_mem::scienceworld

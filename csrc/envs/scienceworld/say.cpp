@@ -1,0 +1,269 @@
+#include "envs/scienceworld/say.h"
+
+#include <cmath>
+#include <utility>
+
+#include "envs/scienceworld/tables.h"
+
+namespace embodied_mem::scienceworld {
+namespace {
+
+std::string List(const World& world, const std::vector<Id>& ids) {
+  if (ids.empty()) return "nothing";
+  std::string text;
+  for (const Id id : ids) text += (text.empty() ? "" : ", ") + Describe(world, id);
+  return text;
+}
+
+// What is in the inventory shows its details, but for what is in it.
+bool ShowsDetails(Kind kind) {
+  return kind == Kind::kPicture || kind == Kind::kWire || kind == Kind::kBattery || kind == Kind::kBulb ||
+         kind == Kind::kSwitch || kind == Kind::kStopwatch;
+}
+
+std::string Lines(const World& world, const std::vector<Id>& ids, bool close = false) {
+  if (ids.empty()) return "\tnothing\n";
+  std::string text;
+  for (const Id id : ids) text += "\t" + Describe(world, id, close && ShowsDetails(world[id].kind)) + "\n";
+  return text;
+}
+
+std::string Inside(const World& world, const Thing& thing, Id id, const char* preposition, bool close) {
+  const std::string begin =
+      std::string(preposition) + " the " + thing.name + (thing.burning ? " (on fire)" : "") + " is: ";
+  if (!close || thing.inside.empty()) return begin + List(world, world.Sorted(id)) + ".";
+  return begin + "\n" + Lines(world, world.Sorted(id));
+}
+
+std::string Links(const World& world, const Thing& thing) {
+  std::string text;
+  const bool poles = HasPoles(thing.kind);
+  for (int k = 0; k < 2; ++k) {
+    const char* name = poles ? (k == 0 ? "anode" : "cathode") : (k == 0 ? "terminal 1" : "terminal 2");
+    const Id link = thing.link[k];
+    text += std::string("its ") + name + " is connected to: ";
+    if (link == kNone) text += "nothing";
+    else text += world[link / 2].name + " " + TerminalName(world[link / 2].kind, link % 2);
+    text += ". ";
+  }
+  return text;
+}
+
+Id Drain(const World& world, Id id) {
+  for (const Id inner : world.drains)
+    if (world[inner].parent == id) return inner;
+  return kNone;
+}
+
+}  // namespace
+
+const char* StageName(const Thing& thing) { return StagesOf(thing)[static_cast<std::size_t>(thing.stage)].name; }
+
+std::string DisplayName(const World& world, Id id) {
+  const Thing& thing = world[id];
+  if (thing.kind != Kind::kAnimal) return thing.name;
+  const std::string stage = StageName(thing);
+  const std::string what = thing.words.empty() ? thing.name : thing.words;
+  if (stage == "egg") return what + " egg";
+  if (stage == "caterpillar" || stage == "tadpole") return stage;
+  if (stage == "pupa") return what + " pupa";
+  return stage + " " + what;
+}
+
+std::string Describe(const World& world, Id id, bool close) {
+  const Thing& thing = world[id];
+  const std::string fire = thing.burning ? " (on fire)" : "";
+  const std::string a = "a " + thing.name + fire;
+  switch (thing.kind) {
+    case Kind::kRoom: return close ? DescribeRoom(world, id, false) : a;
+    case Kind::kAgent: return "the agent";
+    case Kind::kGround: return "the ground";
+    case Kind::kSubstance: return "a substance called " + thing.name + fire;
+    case Kind::kLiquid:
+    case Kind::kPollen:
+    case Kind::kSoil: return thing.name + fire;
+    case Kind::kFood:
+    case Kind::kTool:
+    case Kind::kPillow:
+    case Kind::kPlain:
+    case Kind::kFlower:
+    case Kind::kLighter:
+    case Kind::kTerminal: {
+      const std::string& looks = thing.words.empty() ? thing.name : thing.words;
+      const bool vowel = thing.kind != Kind::kPlain && thing.kind != Kind::kTerminal &&
+                         std::string("aeiou").find(looks[0]) != std::string::npos;
+      return (vowel ? "an " : "a ") + looks + fire;
+    }
+    case Kind::kPicture: return close && !thing.words.empty() ? thing.words : a;
+    case Kind::kBook: return "A " + thing.name + thing.words;
+    case Kind::kThermometer:
+      return a + ", currently reading a temperature of " + std::to_string(std::lround(thing.material.celsius)) +
+             " degrees celsius";
+    case Kind::kStopwatch:
+      return a + ", which is " + (thing.active ? "activated" : "deactivated") + ". " +
+             (close ? "The time reads " + std::to_string(thing.ticks) + " ticks. " : "");
+    case Kind::kWire: return close ? a + Links(world, thing) : a;
+    case Kind::kBattery: return close ? a + ". " + Links(world, thing) : a;
+    case Kind::kSwitch:
+    case Kind::kBulb:
+      return a + ", which is " + (thing.active ? "on" : "off") + (close ? ". " + Links(world, thing) : "");
+    case Kind::kAnimal: return "a " + DisplayName(world, id) + (thing.pollen ? ", that is covered in pollen" : "");
+    case Kind::kPlant: {
+      if (thing.stage == kDeadPlant && thing.stage_ticks > 0) return "a dead " + thing.name;
+      std::string text = "a " + thing.name + " in the " + StageName(thing) + " stage";
+      if (!thing.words.empty()) text += " with a " + thing.words;
+      if (thing.sick) text += " (that looks unwell)";
+      if (!thing.inside.empty()) text += ". On the " + thing.name + " you see: " + List(world, world.Sorted(id)) + ". ";
+      return text;
+    }
+    case Kind::kFurniture: return a + ". " + Inside(world, thing, id, "On", close);
+    case Kind::kBox:
+    case Kind::kPot:
+    case Kind::kInventory:
+    case Kind::kJar: return a + " (containing " + List(world, world.Sorted(id)) + ")";
+    case Kind::kCupboard:
+    case Kind::kCooler:
+    case Kind::kHeater:
+    case Kind::kHive: {
+      std::string text = a;
+      if (thing.kind == Kind::kHeater) text += std::string(", which is turned ") + (thing.active ? "on" : "off");
+      if (thing.kind == Kind::kCooler && !thing.active) text += ", which is turned off";
+      text += ". The " + thing.name + " door is " + (thing.open ? "open" : "closed") + ". ";
+      return thing.open ? text + Inside(world, thing, id, "In", close) : text;
+    }
+    case Kind::kStove:
+    case Kind::kSink: {
+      const char* where = thing.kind == Kind::kStove ? "On" : "In";
+      std::string text =
+          a + ", which is turned " + (thing.active ? "on" : "off") + ". " + Inside(world, thing, id, where, close);
+      const Id drain = Drain(world, id);
+      if (close && drain != kNone)
+        text += std::string(thing.inside.empty() ? " " : "") + "The drain is " +
+                (world[drain].open ? "open" : "closed") + ".";
+      return text;
+    }
+    case Kind::kToilet: {
+      std::string text = a + (thing.active ? ", which is flushing" : "") + ". In the " + thing.name + " is: ";
+      std::vector<Id> all = world.Sorted(id);
+      const Id drain = Drain(world, id);
+      std::size_t at = 0;
+      while (at < all.size() && world[all[at]].name < std::string("drain")) ++at;
+      if (drain != kNone) all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), drain);
+      return text + List(world, all) + ".";
+    }
+    case Kind::kPlane: {
+      std::string text = "an inclined plane" + thing.words;
+      if (thing.inside.empty()) return text;
+      text += ", with: ";
+      bool first = true;
+      for (const Id inner : world.Sorted(id)) {
+        text += (first ? "" : ", ") + Describe(world, inner);
+        const int percent = static_cast<int>(world[inner].slid * 100);
+        text += world[inner].slid >= 1 ? " at the bottom of the plane"
+                : percent == 0         ? " at the top of the plane"
+                                       : " approximately " + std::to_string(percent) + "% down the plane";
+        first = false;
+      }
+      return text;
+    }
+    case Kind::kDoor:
+      return "A door to the " + world[thing.leads].name + " (that is " + (thing.open ? "open" : "closed") + ")";
+    case Kind::kDrain: return std::string("A drain, which is ") + (thing.open ? "open" : "closed");
+    case Kind::kUniverse: break;
+  }
+  return a;
+}
+
+std::string DescribeInside(const World& world, Id id) {
+  const Thing& thing = world[id];
+  if (thing.kind == Kind::kDoor || thing.kind == Kind::kDrain || !thing.container)
+    return "It's not clear how to look inside of that.";
+  if (!thing.open) return "The " + thing.name + " isn't open, so you can't see inside.";
+  std::string text = "Inside the " + thing.name + " is: \n";
+  for (const Id inner : world.Sorted(id)) text += "\t" + Describe(world, inner) + "\n";
+  if (thing.inside.empty()) text += "\tnothing\n";
+  std::string doors;
+  for (const Id door : thing.kind == Kind::kRoom ? world.DoorsOf(id) : std::vector<Id>{})
+    doors += (doors.empty() ? "" : ", ") + Describe(world, door);
+  const Id drain = thing.kind == Kind::kRoom ? kNone : Drain(world, id);
+  if (drain != kNone) doors = Describe(world, drain);
+  if (!doors.empty()) text += std::string(thing.inside.empty() ? "" : "\n") + " You also see: " + doors + ".";
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+std::string DescribeRoom(const World& world, Id room, bool whole) {
+  const Thing& thing = world[room];
+  std::string text = thing.name == "outside" ? "This outside location is called the outside. Here you see: \n"
+                                             : "This room is called the " + thing.name + ". In it, you see: \n";
+  for (const Id inner : world.Sorted(room))
+    if (whole || inner != world.agent) text += "\t" + Describe(world, inner) + "\n";
+  text += "You also see:\n";
+  for (const Id door : world.DoorsOf(room)) text += "\t" + Describe(world, door) + "\n";
+  return text;
+}
+
+std::string DescribeInventory(const World& world) {
+  return "In your inventory, you see:\n" + Lines(world, world.Sorted(world.inventory), true);
+}
+
+std::vector<std::string> Names(const World& world, Id id) {
+  const Thing& thing = world[id];
+  std::vector<std::string> names = thing.called;
+  const auto add = [&](const std::string& name) { names.push_back(name); };
+  add(thing.name);
+  if (thing.kind == Kind::kDoor) {
+    const std::string& to = world[thing.leads].name;
+    add("door to " + to);
+    add(to + " door");
+    add("door to the " + to);
+  } else if (thing.kind == Kind::kDrain) {
+    add(world[thing.parent].name + " drain");
+  } else if (thing.kind == Kind::kTerminal) {
+    add("terminal");
+    add(thing.name + " on " + world[thing.parent].name);
+    add(world[thing.parent].name + " " + thing.name);
+  } else if (thing.kind == Kind::kAnimal) {
+    const std::string display = DisplayName(world, id), stage = StageName(thing);
+    add("living thing");
+    add("organism");
+    add(display);
+    add(stage + " " + thing.name);
+    add(stage + " " + display);
+  } else if (thing.kind == Kind::kPlant) {
+    const std::string stage = StageName(thing);
+    std::vector<std::string> kinds = {thing.name};
+    if (!thing.words.empty()) kinds.push_back(thing.words + " " + thing.name);
+    else kinds.push_back("plant");
+    kinds.push_back("plant");
+    for (const std::string& kind : kinds) {
+      add(kind);
+      add(stage + " " + kind);
+      add(kind + " in the " + stage + " stage");
+    }
+    add("living thing");
+    add("organism");
+  }
+  if (!thing.holding.empty()) {
+    std::string inside;
+    for (const Id inner : world.Sorted(id)) inside += (inside.empty() ? "" : " and ") + world[inner].name;
+    if (inside.empty()) inside = "nothing";
+    for (const std::string& name : thing.holding) add(name + " containing " + inside);
+  }
+  return names;
+}
+
+std::string DoorName(const World& world, Id id) {
+  std::string from = world[world[id].parent].name, to = world[world[id].leads].name;
+  if (to < from) std::swap(from, to);
+  return "door between " + from + " and " + to;
+}
+
+std::string Where(const World& world, Id id) {
+  std::string text;
+  for (Id outer = world[id].parent; outer != kNone && outer != world.universe; outer = world[outer].parent)
+    text += (text.empty() ? "in " : ", in ") + world[outer].name;
+  return "(" + text + ")";
+}
+
+}  // namespace embodied_mem::scienceworld

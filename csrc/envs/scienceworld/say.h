@@ -1,0 +1,27 @@
+// How the world is put into words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "envs/scienceworld/world.h"
+
+namespace embodied_mem::scienceworld {
+
+// What a thing looks like in a list, or with `close` when it is looked at itself.
+std::string Describe(const World& world, Id id, bool close = false);
+// What its inside looks like, an answer of its own.
+std::string DescribeInside(const World& world, Id id);
+// A room; `whole` names the agent, too.
+std::string DescribeRoom(const World& world, Id room, bool whole);
+std::string DescribeInventory(const World& world);
+// All names that mean the thing; doors and drains have theirs from where they are.
+std::vector<std::string> Names(const World& world, Id id);
+std::string DisplayName(const World& world, Id id);  // of a living thing with its stage, else its name
+const char* StageName(const Thing& thing);
+// "door between bathroom and kitchen".
+std::string DoorName(const World& world, Id id);
+// "(in wood cup, in art studio)".
+std::string Where(const World& world, Id id);
+
+}  // namespace embodied_mem::scienceworld

@@ -1,0 +1,68 @@
+#include <algorithm>
+
+#include "envs/scienceworld/world.h"
+
+namespace embodied_mem::scienceworld {
+
+Id World::RoomOf(Id id) const {
+  while (id != kNone && (*this)[id].kind != Kind::kRoom) id = (*this)[id].parent;
+  return id;
+}
+
+bool World::Within(Id id, Id outer) const {
+  for (; id != kNone; id = (*this)[id].parent)
+    if (id == outer) return true;
+  return false;
+}
+
+void World::Move(Id id, Id to) {
+  Thing& thing = (*this)[id];
+  if (thing.parent != kNone) {
+    std::vector<Id>& from = (*this)[thing.parent].inside;
+    from.erase(std::remove(from.begin(), from.end(), id), from.end());
+  }
+  thing.parent = to;
+  if (to != kNone) (*this)[to].inside.push_back(id);
+}
+
+void World::Remove(Id id) {
+  Disconnect(id);
+  Move(id, kNone);
+  (*this)[id].gone = true;
+}
+
+Id World::Add(Thing thing, Id parent) {
+  thing.parent = kNone;
+  things.push_back(std::move(thing));
+  const Id id = static_cast<Id>(things.size()) - 1;
+  Move(id, parent);
+  return id;
+}
+
+bool World::Disconnect(Id id) {
+  bool any = false;
+  for (Id& link : (*this)[id].link) {
+    if (link == kNone) continue;
+    (*this)[link / 2].link[link % 2] = kNone;
+    link = kNone;
+    any = true;
+  }
+  return any;
+}
+
+std::vector<Id> World::Sorted(Id id) const {
+  std::vector<Id> found = (*this)[id].inside;
+  std::stable_sort(found.begin(), found.end(), [&](Id a, Id b) { return (*this)[a].name < (*this)[b].name; });
+  return found;
+}
+
+std::vector<Id> World::DoorsOf(Id room) const {
+  std::vector<Id> found;
+  for (const Id door : doors)
+    if ((*this)[door].parent == room) found.push_back(door);
+  std::sort(found.begin(), found.end(),
+            [&](Id a, Id b) { return (*this)[(*this)[a].leads].name < (*this)[(*this)[b].leads].name; });
+  return found;
+}
+
+}  // namespace embodied_mem::scienceworld

@@ -1,0 +1,113 @@
+// What a house of ScienceWorld consists of: things in things, doors between rooms, wires between terminals.
+//
+// A World is a value: copying it is its snapshot. Things are numbered; one that is gone keeps its number.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace embodied_mem::scienceworld {
+
+using Id = std::int32_t;
+constexpr Id kNone = -1;
+
+// What decides how a thing is described and what can be done with it.
+enum class Kind : std::uint8_t {
+  kPlain,
+  kUniverse,
+  kRoom,
+  kAgent,
+  kInventory,
+  kSubstance,
+  kLiquid,
+  kPicture,
+  kBook,
+  kFood,
+  kGround,
+  kFurniture,
+  kBox,
+  kCupboard,
+  kHeater,
+  kCooler,
+  kSink,
+  kToilet,
+  kStove,
+  kThermometer,
+  kStopwatch,
+  kLighter,
+  kTool,
+  kAnimal,
+  kPlant,
+  kFlower,
+  kPollen,
+  kSoil,
+  kPot,
+  kWire,
+  kBulb,
+  kSwitch,
+  kBattery,
+  kPlane,
+  kPillow,
+  kDoor,
+  kDrain,
+  kTerminal,
+  kJar,
+  kHive,
+};
+
+struct Material {
+  std::string substance;
+  std::string color;
+  std::string state;  // solid, liquid, gas
+  double celsius = 0, conductivity = 0, melts = 0, boils = 0, friction = 0;
+};
+
+struct Thing {
+  Kind kind = Kind::kPlain;
+  std::string name;
+  std::string words;                 // what it looks like, where that is not made from its kind
+  std::string reads;                 // what is written in it
+  std::vector<std::string> called;   // names that do not change
+  std::vector<std::string> holding;  // names that go with "containing ..."
+  Material material;
+  Id parent = kNone;
+  std::vector<Id> inside;
+  bool has_material = false, container = false, open = false, closable = false, activable = false, active = false,
+       edible = false, movable = false, gone = false, fills = false, burning = false, pollen = false;
+  double heats_to = 0, cools_to = 0;  // of devices
+  bool heats = false, cools = false;
+  // Living things: what it is, where in its life, for how many ticks.
+  std::string life;
+  std::string flower;  // what its flowers look like
+  int stage = 0, stage_ticks = 0, dry_ticks = 0;
+  bool sick = false, dead = false;
+  // A door leads from its parent to `leads`; `other` is its other face. A plane: how far a thing has slid.
+  Id leads = kNone, other = kNone;
+  double slope = 0, slid = 0;
+  int ticks = 0;                // of a stopwatch; which one a terminal is
+  Id link[2] = {kNone, kNone};  // what its two terminals are connected to, as thing * 2 + terminal
+};
+
+struct World {
+  std::vector<Thing> things;
+  std::vector<Id> doors, drains, ends;  // in no contents
+  Id agent = kNone, inventory = kNone, universe = kNone, focus = kNone;
+  int ticks = 0;
+
+  Thing& operator[](Id id) { return things[static_cast<std::size_t>(id)]; }
+  const Thing& operator[](Id id) const { return things[static_cast<std::size_t>(id)]; }
+  Id room() const { return things[static_cast<std::size_t>(agent)].parent; }
+  Id RoomOf(Id id) const;
+  bool Within(Id id, Id outer) const;  // id is outer or somewhere inside it
+  void Move(Id id, Id to);
+  void Remove(Id id);
+  bool Disconnect(Id id);  // whether it was connected
+  Id Add(Thing thing, Id parent);
+  std::vector<Id> Sorted(Id id) const;     // contents by name
+  std::vector<Id> DoorsOf(Id room) const;  // by where they lead
+};
+
+}  // namespace embodied_mem::scienceworld

@@ -1,0 +1,224 @@
+"""The beginnings of ScienceWorld's tasks, taken from what the original reports of a freshly loaded task.
+
+    with Simulator("easy") as simulator:
+        beginning = capture(simulator, "find-plant", 2)
+
+A beginning is what `csrc/envs/scienceworld/task.h` reads: things with what they contain, what is asked, what counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from embodied_mem.errors import SimulatorError
+from embodied_mem.worlds.scienceworld.jvm import Simulator, object_types
+
+_DOORS = {
+    "hallway": ("art studio", "bedroom", "greenhouse", "kitchen", "living room", "workshop"),
+    "kitchen": ("bathroom", "hallway", "outside"),
+    "outside": ("foundry", "greenhouse", "kitchen"),
+    "greenhouse": ("hallway", "outside"),
+    "bathroom": ("kitchen",),
+    "art studio": ("hallway",), "bedroom": ("hallway",), "living room": ("hallway",), "workshop": ("hallway",),
+    "foundry": ("outside",),
+}  # fmt: skip
+"""Rooms by where their doors lead; the house is the same in all tasks."""
+
+_KINDS = {
+    "location.Universe": "universe", "location.Room": "room", "location.Outside": "room", "agent.Agent": "agent",
+    "agent.InventoryContainer": "inventory", "misc.Picture": "picture", "misc.InclinedPlane": "plane",
+    "environmentoutside.Ground": "ground", "environmentoutside.FirePit": "box", "environmentoutside.Fountain": "box",
+    "devices.Fridge": "cooler", "devices.Freezer": "cooler", "devices.UltraColdFreezer": "cooler",
+    "devices.Oven": "heater", "devices.BlastFurnace": "heater", "devices.Stove": "stove", "devices.Sink": "sink",
+    "devices.Bathtub": "sink", "devices.Toilet": "toilet", "devices.Thermometer": "thermometer",
+    "devices.StopWatch": "stopwatch", "devices.Lighter": "lighter", "devices.Axe": "tool", "devices.Shovel": "tool",
+    "electricalcomponent.Battery": "battery", "electricalcomponent.LightBulb": "bulb",
+    "electricalcomponent.Switch": "switch", "electricalcomponent.Wire": "wire", "livingthing.plant.Soil": "soil",
+    "containers.furniture.BeeHive": "hive", "containers.furniture.Closet": "cupboard",
+    "containers.furniture.Cupboard": "cupboard", "containers.furniture.Pillow": "pillow",
+    "containers.furniture.Drawer": "plain", "taskitems.AnswerBox": "box", "containers.GlassJar": "jar",
+    "containers.FlowerPot": "pot", "containers.SelfWateringFlowerPot": "pot",
+}  # fmt: skip
+
+_FAMILIES = (
+    ("livingthing.animals.", "animal"), ("livingthing.plant.", "plant"), ("document.", "book"),
+    ("containers.furniture.", "furniture"), ("containers.", "box"), ("substance.food.OrangeJuice", "liquid"),
+    ("substance.food.", "food"), ("substance.paint.", "liquid"), ("substance.Brick", "plain"),
+    ("substance.SteelBlock", "plain"), ("substance.WoodBlock", "plain"), ("substance.", "substance"),
+)  # fmt: skip
+
+_AMPHIBIANS = {"frog", "common toad"}
+_FINDS = {
+    "find-living-thing": "living",
+    "find-non-living-thing": "non-living",
+    "find-plant": "plant",
+    "find-animal": "animal",
+}
+_LIFESPAN = {
+    "lifespan-longest-lived": (max,), "lifespan-shortest-lived": (min,),
+    "lifespan-longest-lived-then-shortest-lived": (max, min),
+}  # fmt: skip
+NATIVE_GAMES = (*_FINDS, *_LIFESPAN)
+"""Tasks whose beginnings can be captured."""
+
+
+def capture(simulator: Simulator, game: str, variation: int) -> dict[str, Any]:
+    """Return the beginning of one variation; the episode under way is lost.
+
+    Raises:
+        SimulatorError: the process fails, or reports what is not understood here.
+    """
+    simulator.load(game, variation)
+    return _Capture(simulator, game, variation).beginning()
+
+
+class _Capture:
+    def __init__(self, simulator: Simulator, game: str, variation: int):
+        self._simulator, self._game, self._variation = simulator, game, variation
+        self._goal = simulator.goal
+        self._options = "" if simulator.simplifications == "easy" else simulator.simplifications
+        self._simplifications = simulator.simplifications.split(",")
+        types = object_types()
+        self._class = {
+            uuid: types[entry["type_id"]].removeprefix("scienceworld.objects.")
+            for uuid, entry in simulator.objects().items()
+        }
+        self._names = {uuid: entry["referents"] for uuid, entry in simulator.objects().items()}
+        self._numbers: dict[str, int] = {}
+        self._things: list[dict[str, Any]] = []
+        self._tree = simulator.object_tree()
+        self._open = simulator.first_text.count("(that is open)") > 0
+
+    def beginning(self) -> dict[str, Any]:
+        self._add(self._tree, None)
+        rooms = {thing["n"]: i for i, thing in enumerate(self._things) if thing["k"] == "room"}
+        if rooms.keys() != _DOORS.keys():
+            raise SimulatorError(f"ScienceWorld's rooms are not those of its house: {sorted(rooms)}")
+        for room, leads in _DOORS.items():
+            for other in leads:
+                flags = "co" if self._open else "c"
+                self._things.append({"k": "door", "n": "door", "f": flags, "p": rooms[room], "to": rooms[other]})
+        for i, thing in enumerate(list(self._things)):
+            if thing["k"] in ("sink", "toilet"):
+                self._things.append({"k": "drain", "n": "drain", "f": "co", "p": i})
+        self._look_at_pictures()
+        return {
+            "id": f"{self._game}/{self._variation}",
+            "goal": self._goal,
+            "teleports": bool({"easy", "teleportAction"} & set(self._simplifications)),
+            "things": self._things,
+            **self._aims(rooms),
+        }
+
+    def _look_at_pictures(self) -> None:
+        """Add the texts of pictures from looks at them."""
+        pictures = [thing for thing in self._things if thing["k"] == "picture"]
+        self._simulator.load(self._game, self._variation, simplifications=f"{self._options},teleportAction")
+        for thing in pictures:
+            room = self._things[thing["p"]]
+            if room["k"] == "room":
+                self._simulator.step(f"teleport to {room['n']}")
+                text, _, _ = self._simulator.step(f"look at {thing['n']}")
+                thing["w"] = re.sub(r"\. +The artist", ".  The artist", text)
+
+    def _add(self, node: Mapping[str, Any], parent: int | None) -> None:
+        kind = self._kind(node)
+        if kind is None:
+            return
+        number = self._numbers[node["uuid"]] = len(self._things)
+        thing: dict[str, Any] = {"k": kind, "n": node["name"], "f": _flags(node)}
+        if parent is not None:
+            thing["p"] = parent
+        if material := node["propMaterial"]:
+            thing["m"] = [material[key] for key in _MATERIAL]
+        if source := node["propHeatSource"]:
+            thing["heat"] = source["maxTemp"]
+        if source := node["propCoolingSource"]:
+            thing["cool"] = source["minTemp"]
+        self._name(thing, node)
+        self._things.append(thing)
+        for child in node["contents"].values():
+            self._add(child, number)
+
+    def _kind(self, node: Mapping[str, Any]) -> str | None:
+        if node["name"] in ("terminal 1", "terminal 2", "anode", "cathode"):
+            return None  # part of their thing
+        name = self._class.get(node["uuid"], "")
+        if name in _KINDS:
+            return _KINDS[name]
+        return next((kind for begin, kind in _FAMILIES if name.startswith(begin)), "plain")
+
+    def _name(self, thing: dict[str, Any], node: Mapping[str, Any]) -> None:
+        kind, names = thing["k"], list(self._names.get(node["uuid"], ()))
+        if kind == "animal":
+            if "adult bee" in names:
+                thing.update(life="bee", w="bee", n=node["name"], c=["bee"])
+            elif any(name.startswith("baby ") for name in names):
+                thing.update(life="baby")
+            elif node["name"] in _AMPHIBIANS:
+                thing.update(life="amphibian", w="frog")
+            else:
+                thing.update(life="butterfly" if node["name"] == "butterfly" else "egg")
+            return
+        if kind == "plant":
+            thing["stage"] = 3
+            adult = max((name for name in names if "height" not in name and " in the " not in name), key=len)
+            thing["n"] = adult.removeprefix("adult ")
+            heights = [match[1] for name in names if (match := re.match(r"(\w+ height) ", name))]
+            if heights:
+                thing["w"] = heights[0]
+            return
+        if kind in ("box", "pot", "jar", "furniture") and any(" containing " in name for name in names):
+            thing["h"] = sorted({name.partition(" containing ")[0] for name in names if " containing " in name})
+        thing["c"] = sorted({name for name in names if " containing " not in name} - {node["name"]})
+        if kind == "book" and len(titles := [n.partition(" called ")[2] for n in names if " called " in n]) == 1:
+            author = next(name.partition(" by ")[2] for name in names if " by " in name)
+            thing["w"] = f" titled {titles[0]} by {author}"
+        if self._class[node["uuid"]].endswith((".Fountain", "SelfWateringFlowerPot")):
+            thing["f"] += "w"
+        if node["name"] == "book shelf":
+            thing["k"] = "box"
+        if kind == "plane":
+            surface = re.search(r"with a (.+) surface", " ".join(names))
+            thing["w"] = f" with a {surface[1]} surface" if surface else ""
+        if kind == "pillow":
+            thing["w"] = "white pillow"
+        if node["name"] == "apple":
+            thing["w"] = "red apple"
+
+    def _aims(self, rooms: Mapping[str, int]) -> dict[str, Any]:
+        if self._game in _LIFESPAN:
+            outside = next(t for t in self._tree["contents"].values() if t["name"] == "outside")
+            spans = {
+                self._numbers[t["uuid"]]: t["propLife"]["lifespanTypical"]
+                for t in outside["contents"].values() if t["propLife"]
+            }  # fmt: skip
+            aims = [pick(spans, key=lambda number: spans[number]) for pick in _LIFESPAN[self._game]]
+            return {"focus": aims, "place": rooms["outside"]}
+        match = re.search(r"move it to the (\w+ box) in the (.+)\.", self._goal)
+        boxes = [i for i, thing in enumerate(self._things) if match and thing["n"] == match[1]]
+        if match is None or len(boxes) != 1:
+            raise SimulatorError(f"ScienceWorld's task cannot be read: {self._goal!r}")
+        return {"focus": [_FINDS[self._game]], "box": boxes[0], "place": rooms[match[2]]}
+
+
+_MATERIAL = (
+    "substanceName", "color", "stateOfMatter", "temperatureC", "thermalConductivity", "meltingPoint", "boilingPoint",
+    "frictionCoefficient",
+)  # fmt: skip
+
+
+def _flags(node: Mapping[str, Any]) -> str:
+    container, device, edible = node["propContainer"] or {}, node["propDevice"] or {}, node["propEdibility"] or {}
+    flags = "b" * (container.get("isContainer") == "true") + "o" * bool(container.get("isOpen"))
+    flags += "c" * bool(container.get("isClosable")) + "a" * bool(device.get("isActivable"))
+    flags += "x" * bool(device.get("isActivated"))
+    flags += "e" * (bool(edible.get("isEdible")) and not node["propLife"])
+    return flags + "m" * bool(node["propMoveable"]["isMovable"])
+
+
+def capture_all(simulator: Simulator, tasks: Sequence[tuple[str, int]]) -> dict[str, dict[str, Any]]:
+    """Return the beginnings of many variations by their ids. Raises as `capture`."""
+    return {f"{game}/{variation}": capture(simulator, game, variation) for game, variation in tasks}

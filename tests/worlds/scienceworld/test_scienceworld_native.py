@@ -1,0 +1,154 @@
+"""The native world plays a house that the test makes; what it says was seen of the original in other houses."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from embodied_mem.errors import GameFileError
+from embodied_mem.worlds.scienceworld.engine import Env, Task, VectorEnv, read_task
+
+WOOD = ["wood", "brown", "solid", 10.0, 0.5, 10000.0, 10001.0, 0.5]
+BEGINNING: dict[str, Any] = {
+    "id": "lifespan-longest-lived/0",
+    "goal": "Find it.",
+    "teleports": False,
+    "focus": [8],
+    "place": 2,
+    "things": [
+        {"k": "universe", "n": "universe", "f": "bo"},
+        {"k": "room", "n": "kitchen", "f": "bo", "p": 0, "c": ["room"]},
+        {"k": "room", "n": "outside", "f": "bo", "p": 0},
+        {"k": "agent", "n": "agent", "f": "", "p": 1},
+        {"k": "inventory", "n": "inventory", "f": "bo", "p": 3},
+        {"k": "furniture", "n": "table", "f": "bom", "p": 1, "m": WOOD, "c": ["wood table"]},
+        {"k": "box", "n": "wood cup", "f": "bom", "p": 1, "c": ["cup"], "h": ["cup"]},
+        {"k": "box", "n": "wood cup", "f": "bom", "p": 5, "c": ["cup"], "h": ["cup"]},
+        {"k": "animal", "n": "parrot", "f": "m", "p": 2, "life": "egg"},
+        {"k": "animal", "n": "mouse", "f": "m", "p": 2, "life": "baby"},
+        {"k": "plant", "n": "pea plant", "f": "bom", "p": 2, "stage": 3, "w": "tall height"},
+        {"k": "food", "n": "orange", "f": "em", "p": 4},
+        {"k": "door", "n": "door", "f": "c", "p": 1, "to": 2},
+        {"k": "door", "n": "door", "f": "c", "p": 2, "to": 1},
+    ],
+}
+
+
+def made(**changes: object) -> Task:
+    return read_task(json.dumps(BEGINNING | changes).encode(), "test")
+
+
+@pytest.fixture
+def env() -> Env:
+    return Env(made())
+
+
+def test_first_text_names_the_room_and_the_goal(env: Env) -> None:
+    assert env.observation == (
+        "This room is called the kitchen. In it, you see: \n\tthe agent\n\ta table. On the table is: a wood cup "
+        "(containing nothing).\n\ta wood cup (containing nothing)\nYou also see:\n"
+        "\tA door to the outside (that is closed)\n\nFind it."
+    )
+    assert env.step("inventory") == "In your inventory, you see:\n\tan orange"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("go to outside", "The door is not open."),
+        ("open door", "The door is now open."),
+        ("close door to outside", "The door is already closed."),
+        ("open table", "The table is not openable."),
+        ("activate orange", "The orange is not something that can be activated."),
+        ("eat table", "The table is not edible."),
+        ("EAT ORANGE", "The orange was delicious."),
+        ("move orange to table", "You move the orange to the table."),
+        ("move table to table", "You can't move something into itself."),
+        ("pick up kitchen", "The kitchen is not moveable."),
+        ("connect table to orange", "terminal 1 on table is now connected to terminal 1 on orange"),
+        ("connect table to table", "Something can't be connected to itself."),
+        ("mix orange", "That container is empty, so there are no items to mix."),
+        ("look in table", "Inside the table is: \n\ta wood cup (containing nothing)"),
+        ("look in orange", "It's not clear how to look inside of that."),
+        ("use orange on table", "I'm not sure how to use the orange."),
+        ("go to table", "Its not clear how to go to/through a table."),
+        ("read orange", "It's not clear how to read that."),
+        ("teleport to outside", "No known action matches that input."),
+        ("", "No known action matches that input."),
+    ],
+)
+def test_answers_are_the_originals(env: Env, command: str, said: str) -> None:
+    assert env.step(command) == said
+    assert not env.ended
+
+
+def test_an_ambiguous_command_is_asked_about_once(env: Env) -> None:
+    question = env.step("pick up wood cup")
+    assert question.startswith("Ambiguous request: Please enter the number for the action you intended")
+    assert "\n0:\tpick up wood cup (in table, in kitchen)\n1:\tpick up wood cup (in kitchen)\n" in question
+    other = env.copy()
+    assert env.step("1") == "You move the wood cup to the inventory."
+    assert other.step("7").startswith("Unknown action.")
+    assert other.step("1") == "No known action matches that input."
+    assert env.step("pick up cup on table") == "You move the wood cup to the inventory."
+
+
+def test_animals_and_plants_live_through_their_stages(env: Env) -> None:
+    env.step("open door")
+    env.step("go to outside")  # 2 ticks
+    seen = []
+    for _ in range(55):
+        seen.append(env.look())
+        env.step("wait1")  # 2 ticks each
+    stages = [
+        ("a parrot egg", 0), ("a hatchling parrot", 10), ("a juvenile parrot", 20), ("a adult parrot", 30),
+        ("a baby mouse", 0), ("a juvenile mouse", 10), ("a adult mouse", 20), ("a dead mouse", 45),
+        ("a pea plant in the adult stage with a tall height\n", 0),
+        ("a pea plant in the reproducing stage with a tall height\n", 2),
+        ("On the pea plant you see: a flower", 4), ("(that looks unwell)", 14), ("a dead pea plant", 27),
+    ]  # fmt: skip
+    assert [(text, next(k for k, look in enumerate(seen) if text in look)) for text, _ in stages] == stages
+    assert "a dead parrot" in env.look()
+
+
+def test_the_score_counts_the_way_and_a_wrong_focus_ends(env: Env) -> None:
+    env.step("open door")
+    assert env.score == 0
+    env.step("go to outside")
+    assert env.score == 50
+    other = env.copy()
+    assert env.step("focus on parrot") == "You focus on the parrot egg."
+    assert (env.won, env.ended, env.score) == (True, True, 100)
+    assert other.step("focus on mouse") == "You focus on the baby mouse."
+    assert (other.won, other.ended, other.score, other.progress) == (False, True, -100, 0.0)
+
+
+def test_results_do_not_depend_on_threads_and_snapshots_restore() -> None:
+    task, commands = made(), ["open door", "go to outside", "pick up mouse", "wait", "look at mouse", "put down mouse"]
+    played = []
+    for threads in (1, 3):
+        envs = VectorEnv(8, 0, threads)
+        envs.reset(list(range(8)), [task] * 8, list(range(8)))
+        texts = []
+        for step, command in enumerate(commands):
+            texts.append(envs.step([command] * 8)[0])
+            if step == 1:
+                snapshot = envs.snapshot(3)
+        envs.restore(0, snapshot)
+        texts.append(envs.step(["look around"] * 8)[0])
+        assert "baby mouse" in texts[-1][0]
+        played.append(texts)
+    assert played[0] == played[1]
+
+
+@pytest.mark.parametrize("change", [{"things": []}, {"focus": [99]}, {"focus": []}, {"place": -1}, {"goal": None}])
+def test_a_malformed_beginning_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(GameFileError, match="test: "):
+        made(**change)
+    things = copy.deepcopy(BEGINNING["things"])
+    things[5]["k"] = "spaceship"
+    with pytest.raises(GameFileError, match="a kind of thing"):
+        made(things=things)
