@@ -785,6 +785,20 @@ def graph_ratio(data: Data) -> str:
     return grid(rows.items(), columns, f"Update and 2 hops, median, native by bare; {source(data)}")
 
 
+def long_life(data: Data) -> str:
+    """Show what a pool costs in memories of growing size."""
+    heads = ("episodes", "notes", "facts", "start of a task", "step after a change", "step without one",
+             "tokens, mean and most", "RAM, MB", "disk, MB", "state, MB")  # fmt: skip
+    cells = []
+    for row in data["rows"]:
+        times = (", ".join(f"{ms:.2f}" for ms in row["ms_p50_p99"][name]) for name in ("start", "step", "unchanged"))
+        mean, most = row["tokens_mean_max"]
+        counts = (f"{row[name]:,}" for name in ("episodes", "notes", "facts"))
+        sizes = (f"{row['resident_mb']:.0f}", str(row.get("disk_mb", "-")), str(row["state_mb"]))
+        cells.append([*counts, *times, f"{mean:.0f}, {most}", *sizes])
+    return markdown(heads, cells, source(data))
+
+
 def vector_speed(data: Data) -> str:
     """Show queries per second at 99 % recall of every library."""
     rows = {}
@@ -1001,6 +1015,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "worlds": worlds,
     "graph_speed": graph_speed,
     "graph_ratio": graph_ratio,
+    "long_life": long_life,
     "vector_speed": vector_speed,
     "sampling": sampling,
     "drop_in": drop_in,
