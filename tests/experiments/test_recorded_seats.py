@@ -18,7 +18,8 @@ def test_the_recording_fills_a_seat_again(seat, tmp_path, request, monkeypatch):
     if "memento" in COMMANDS.get(seat, ""):
         monkeypatch.setenv("EMBODIED_MEM_DATA", str(request.getfixturevalue("memento_data").parent))
     with tarfile.open(RESULT.with_suffix(".calls.tar.xz")) as archive:
-        archive.extractall(tmp_path, members=[one for one in archive if one.name.startswith(seat)], filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path, members=[one for one in archive if one.name.startswith(seat)])
     main(["--model", "qwen2.5-coder-0.5b", "--record", str(tmp_path), "--seats", seat, "--result", str(tmp_path / "r")])
     now, before = (json.loads(path.read_text())["seats"][seat] for path in (tmp_path / "r", RESULT))
     assert now == before

@@ -57,8 +57,7 @@ def describe(situation: Situation, step: PlanStep | None = None) -> str:
 
 def _steps_before(situation: Situation) -> list[str]:
     """Return what temporal memory says of steps before the last summaries."""
-    temporal = situation.memory.temporal
-    if temporal is None or len(situation.summaries) <= _MAX_SUMMARIES:
+    if len(situation.summaries) <= _MAX_SUMMARIES or (temporal := situation.memory.temporal) is None:
         return []
     summaries = [one for one in temporal.entries if one.first_step < one.last_step]
     return [marked(one.text, one.trust) if one.trust in QUOTED else one.text for one in summaries]

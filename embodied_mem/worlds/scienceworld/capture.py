@@ -181,7 +181,7 @@ class _Capture:
         if node["name"] == "book shelf":
             thing["k"] = "box"
         if kind == "plane":
-            surface = re.search(r"with a (.+) surface", " ".join(names))
+            surface = re.search(r"with a ([^,]{1,60}) surface", " ".join(names))
             thing["w"] = f" with a {surface[1]} surface" if surface else ""
         if kind == "pillow":
             thing["w"] = "white pillow"
