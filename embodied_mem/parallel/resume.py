@@ -29,7 +29,7 @@ WAIT_S = 0.2
 
 
 class Board(Protocol):
-    """What processes with the same comparison share. `head` says which comparison."""
+    """A board of rows that processes with the same comparison share; `head` names the comparison."""
 
     def claim(self, head: str, batches: Sequence[Sequence[Key]]) -> int | None:
         """Return the index of a batch to play, -1 while others play the rest, None when all are played."""

@@ -176,7 +176,7 @@ class MemoryConfig(ConfigPart, part="memory"):
         newest_first: experiences stand in order of their age, the newest first, so that recency can be judged.
         hint_budgets: tokens of guidance that the executor is trained on, one drawn per sample; empty gives all of it.
         soft_reference: target of soft tokens: `hint`, places of the subgoals that are left, or `rest`, the lines of
-            memory that do not name the hint's place.
+            memory that do not name the first of these.
         max_sigma: largest sigma of a soft token over the spread of the executor's embeddings; 0 clips at sigma = 1.
         kinds: records of a lifelong memory that are read, see `memory.pool.KINDS`.
         form: of its trajectories, see `memory.pool.FORMS`.

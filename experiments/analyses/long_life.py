@@ -150,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--state", type=pathlib.Path, help="file of the large memory: read where it is, else written")
     parser.add_argument("--result", type=output_file, help="JSON to write")
     options = parser.parse_args(arguments)
+    if min([*options.after, *(options.large or ())], default=0) < 0:
+        parser.error("--after, --large: expected numbers >= 0")
     rows, before, stream = [], resident_mb(), episodes()
     with tempfile.TemporaryDirectory() as folder, LifelongMemory.open(folder) as memory:
         for count in options.after:

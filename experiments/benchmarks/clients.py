@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from embodied_mem.errors import EmbodiedMemError
+from embodied_mem.errors import EmbodiedMemError, InvalidInputError
 from embodied_mem.memory import LifelongMemory, Scope
 
 PATIENCE_S = 120
@@ -62,6 +62,8 @@ def bench_clients(args: argparse.Namespace) -> dict[str, Any]:
     """Return the measurements of both engines, PostgreSQL's where it is installed."""
     from attacks.cluster import Cluster, programs
 
+    if args.clients < 1 or args.load_s <= 0:
+        raise InvalidInputError(f"--clients, --load-s: expected > 0, got {args.clients}, {args.load_s:g}")
     load = args.clients, args.load_s, args.pause_s, args.seed
     with tempfile.TemporaryDirectory() as folder:
         result: dict[str, Any] = {"embedded": measure(folder, *load)}
@@ -157,6 +159,7 @@ class _Load:
             with contextlib.suppress(httpx.TransportError):
                 if (await self._http.get(f"{self._url}/health")).status_code == 200:
                     return
+            assert self._server.poll() is None, "the server ended; its reason stands above"
             assert time.monotonic() < until, "the server does not answer"
             await asyncio.sleep(0.1)
 

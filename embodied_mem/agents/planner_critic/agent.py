@@ -39,7 +39,7 @@ from embodied_mem.registry import load
 
 MAX_SUMMARIES = 32
 MAX_RECORDS = 32
-"""Of the pool that a plan is made with."""
+"""Most records of the pool that a plan is made with."""
 REVIEW_TIMEOUT_S = 600.0
 """Time for a verdict on a conflict. A slow model's verdict counts, so that a recording gives the same again."""
 FIRST_VIEW = "observe"

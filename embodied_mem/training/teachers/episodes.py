@@ -98,11 +98,11 @@ class Sample:
 
     @property
     def rest(self) -> str:
-        """The lines of memory that do not name the hint's place; empty without a hint."""
+        """The lines of memory that do not name the reference's first place; empty without a hint."""
         if not self.hint:
             return ""
-        place = re.compile(rf"\b{re.escape(' '.join(self.hint.split()[-2:]))}\b")
-        return "; ".join(line for line in self.memory.splitlines() if not place.search(line))
+        place = re.compile(rf"\b{re.escape(self.reference.partition(';')[0])}\b") if self.reference else None
+        return "; ".join(line for line in self.memory.splitlines() if not (place and place.search(line)))
 
     def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, shown: Shown = SHOWN) -> str:
         """Return the executor's prompt at this step; `hint` is its part of the guidance."""
@@ -327,5 +327,5 @@ def read_samples(path: pathlib.Path) -> list[Sample]:
                 images = values.pop() if isinstance(values[-1], dict) else {}
                 samples.append(Sample(*values, *pool.read(images, 2)))
     except (OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise CheckpointError(f"{path}: expected episodes of an earlier round: {error}; remove the file") from error
+        raise CheckpointError(f"{path}: expected samples of a teacher: {error}; remove the file") from error
     return samples

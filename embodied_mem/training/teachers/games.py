@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import pathlib
 import zlib
 from collections.abc import Callable, Sequence
@@ -142,5 +143,6 @@ def _play_on_host(config: Config, bank: pathlib.Path) -> None:
 
 
 def _lessons(config: Config, bank: pathlib.Path) -> TeacherData:
-    tasks = make_tasks(config, min(-(-config.world.num_train // 16) or 256, 256))
+    num_taught = min(math.ceil(config.world.num_train / 16) or 256, 256)  # a small run has 16 batches to share
+    tasks = make_tasks(config, num_taught)
     return Games(config, tasks, teach_bank(config, bank, tasks)).lessons()
