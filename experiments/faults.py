@@ -118,11 +118,14 @@ def show_planted(seed: int) -> int:
 def server_campaign(args: argparse.Namespace) -> int:
     """Attack a server and measure it; return the number of faults."""
     from attacks import servers  # needs the extra `postgres`
+    from attacks.cluster import version
 
     command = f"python experiments/faults.py --store {args.store} --hours {args.hours:g} --seed {args.seed}"
     sizes = args.workers, args.scopes
     result = report({}, args.seed, f"{command} --workers {sizes[0]} --scopes {sizes[1]} --events {args.events}")
+    result["server"] = version()
     result["attacks"] = {"servers": servers.campaign(args.hours * 3600, *sizes, args.seed, args.events)}
+    result["recovery"] = servers.recovery(args.events, None)
     speed = functools.partial(servers.throughput, args.turn, args.workers)
     result["throughput"] = {"disk": speed(args.scopes // 5, None), "memory": speed(args.scopes, servers.MEMORY_DISK)}
     print(json.dumps(result, indent=1))

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 
 
 def programs() -> pathlib.Path | None:
@@ -29,17 +30,22 @@ def programs() -> pathlib.Path | None:
     return max(whole, key=lambda folder: float(folder.parent.name) if folder.parent.name.isdigit() else 0, default=None)
 
 
+def version() -> str:
+    """Return the server's name and version."""
+    return subprocess.check_output([str(programs() / "postgres"), "--version"], text=True).strip()
+
+
 class Cluster:
-    """A server that listens on a Unix socket only.
+    """A server that listens on a Unix socket only, with `settings` as `name=value`.
 
     Attributes:
         url: of its database, as its superuser.
     """
 
-    def __init__(self, disk: str | None = None):
+    def __init__(self, disk: str | None = None, settings: Sequence[str] = ()):
         folder = programs()
         assert folder is not None, "no PostgreSQL server: apt-get install postgresql"
-        self._programs = folder
+        self._programs, self._settings = folder, settings
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="cluster-", dir=disk))
         self._user = pwd.getpwnam("postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name)
         if os.geteuid() == 0:  # the server refuses to run as root
@@ -67,11 +73,11 @@ class Cluster:
             self._process = subprocess.Popen(
                 [
                     str(self._programs / "postgres"), "-D", self._data, "-c", "listen_addresses=", "-k",
-                    str(self._folder),
+                    str(self._folder), *(word for setting in self._settings for word in ("-c", setting)),
                 ],
                 stdout=log, stderr=log, cwd="/", start_new_session=True, **self._options(),
             )  # fmt: skip
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while self._run("pg_isready", "-h", str(self._folder), "-d", "postgres").returncode:
             assert self._process.poll() is None, (self._folder / "log").read_text()[-2000:]
             assert time.monotonic() < deadline, "the server does not answer"

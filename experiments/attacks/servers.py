@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import os
 import pathlib
 import random
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -289,43 +291,62 @@ def _langgraph(url: str, folder: pathlib.Path, scopes: list[int]) -> Iterator[Ca
     from langgraph.store.postgres import PostgresStore
 
     store = PostgresStore(psycopg.connect(url, autocommit=True, row_factory=psycopg.rows.dict_row))
+    store.setup()
     for number in scopes:
         yield lambda text, number=number: store.put((f"user {number}",), os.urandom(8).hex(), {"text": text})
 
 
+def _mem0(
+    url: str, folder: pathlib.Path, scopes: list[int], encoder: str = "default_embedder"
+) -> Iterator[Callable[[str], None]]:
+    """Yield writers of mem0 on pgvector; its history stays in memory."""
+    from experiments.dialogues import contenders
+
+    embedder = getattr(contenders, encoder)()
+    store = {"connection_string": url, "collection_name": encoder, "maxconn": 1}
+    memory = contenders.open_mem0(str(folder), "pgvector", store, embedder)
+    for number in scopes:
+        yield lambda text, number=number: memory.add(text, user_id=f"user{number}", infer=False)
+
+
+STORES = {
+    "embedded": _embedded, "postgresql": _postgresql, "langgraph": _langgraph, "mem0": _mem0,
+    "mem0_minilm": functools.partial(_mem0, encoder="minilm"),
+}  # fmt: skip
+TEXT = "I like tea. " * 16
+
+
 def throughput(seconds: float, workers: int, scopes: int, disk: str | None, rounds: int = 2) -> dict[str, Any]:
-    """Return rates and latencies of durable writes, each store in turn."""
-    stores = {"embedded": _embedded, "postgresql": _postgresql, "langgraph": _langgraph}
-    times: dict[str, list[np.ndarray]] = {name: [] for name in stores}
-    rates: dict[str, list[float]] = {name: [] for name in stores}
+    """Return rates and latencies of durable writes in each installed store."""
+    times: dict[str, list[np.ndarray]] = {name: [] for name in STORES}
+    rates: dict[str, list[float]] = {name: [] for name in STORES}
     folder = pathlib.Path(tempfile.mkdtemp(prefix="throughput-", dir=disk))
+    error_file = folder / "told"
     with Cluster(disk=disk) as cluster:
-        LifelongMemory.open(cluster.url, _scope(-1)).close()
-        try:
-            from langgraph.store.postgres import PostgresStore
-        except ImportError:
-            del stores["langgraph"]
-        else:
-            with PostgresStore.from_conn_string(cluster.url) as store:
-                store.setup()
+        for name, store_of in STORES.items():  # which makes its tables
+            child = _child(lambda: next(store_of(cluster.url, folder / name, [scopes]))(TEXT), error_file)  # noqa: B023
+            if os.waitpid(child, 0)[1]:
+                print(f"{name} is left out: {error_file.read_text()}", file=sys.stderr)
+                error_file.unlink()
+                del times[name], rates[name]
         for turn in range(rounds):
-            for name, store_of in stores.items():
+            for name in times:
                 page = Page(1, workers)
 
-                def work(slot: int, store_of: Any = store_of, page: Page = page, turn: int = turn) -> None:
+                def work(slot: int, name: str = name, page: Page = page, turn: int = turn) -> None:
                     own = range(slot, scopes, workers)
-                    records = list(store_of(cluster.url, folder / f"{turn}", list(own)))
+                    records = list(STORES[name](cluster.url, folder / f"{turn}", list(own)))
                     rng, took = random.Random(slot), []
+                    records[0](TEXT)
                     page.operations[slot] = 1
                     while not page.num_begun[0]:
                         time.sleep(0.001)
                     end = time.perf_counter() + seconds
                     while (start := time.perf_counter()) < end:
-                        rng.choice(records)("I like tea. " * 16)
+                        rng.choice(records)(TEXT)
                         took.append(time.perf_counter() - start)
                     np.save(folder / f"{slot}.npy", took)
 
-                error_file = folder / "told"
                 children = [_child(lambda slot=slot, work=work: work(slot), error_file) for slot in range(workers)]
                 while page.operations.sum() < workers and not error_file.exists():
                     time.sleep(0.01)
@@ -342,5 +363,39 @@ def throughput(seconds: float, workers: int, scopes: int, disk: str | None, roun
             "events_per_s": [round(rate, 1) for rate in rates[name]],
             **{f"p{q}_ms": round(1e3 * float(np.percentile(np.concatenate(times[name]), q)), 2) for q in (50, 99)},
         }
-        for name in stores
+        for name in times
     }
+
+
+def recovery(events: int, disk: str | None, scopes: int = 100, batch: int = 1000) -> dict[str, Any]:
+    """Time how a server recovers that was killed long after a checkpoint.
+
+    Returns:
+        Events, of which `read_events` are the scope's that is read; megabytes of log; seconds until the server takes
+        connections, then until a new event is acknowledged, then until a scope is read.
+    """
+    with Cluster(disk=disk, settings=("checkpoint_timeout=1d", "max_wal_size=1TB")) as cluster:
+        server, batches = Server(cluster.url), -(-events // batch)
+        stores = [MemoryStore(server, {"notes": Notes()}, scope=_scope(number)) for number in range(scopes)]
+        first = _log_position(cluster)
+        for number in range(batches):
+            stores[number % scopes].record_all("notes", [{"user": "ann", "text": TEXT}] * batch)
+        num_bytes = _log_position(cluster) - first
+        cluster.kill()
+        times = [time.monotonic()]
+        cluster.start()
+        times.append(time.monotonic())
+        server = Server(cluster.url)
+        with MemoryStore(server, {"notes": Notes()}, scope=_scope(scopes)) as store:
+            _record(store)(TEXT)
+        times.append(time.monotonic())
+        with MemoryStore(server, {"notes": (notes := Notes())}, scope=_scope(0)):
+            times.append(time.monotonic())
+        assert len(notes.rows) == batch * len(range(0, batches, scopes))
+    counts = {"events": batch * batches, "read_events": len(notes.rows), "log_mb": round(num_bytes / 1e6, 1)}
+    return counts | dict(zip(("recovery_s", "append_s", "read_s"), np.diff(times).round(2).tolist(), strict=True))
+
+
+def _log_position(cluster: Cluster) -> float:
+    with psycopg.connect(cluster.url) as connection:
+        return float(connection.execute("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')").fetchone()[0])

@@ -11,8 +11,7 @@ server of its own. Each client is a user. It waits `--pause-s` seconds on averag
   is an error; `hung`: no answer within two minutes.
 - `stop_s`: from SIGTERM, under load, to the end of the process. `lost`: what was answered and is not in the folder or
   on the server then, or was forgotten and is.
-- PostgreSQL alone: `row_bytes` of an event, `wal_bytes` of an event with its share of forgets and openings;
-  `recovery_s` after a kill of the server, which replays `recovered_mb` of write-ahead log.
+- PostgreSQL alone: `row_bytes` of an event, `wal_bytes` of an event with its share of forgets and openings.
 """
 
 from __future__ import annotations
@@ -74,12 +73,8 @@ def bench_clients(args: argparse.Namespace) -> dict[str, Any]:
             result["postgresql"] = measure(cluster.url, *load)
             events, row_bytes = _row(cluster.url, _EVENTS)
             log = _row(cluster.url, _POSITION)[0] - before
-            cluster.kill()
-            began = time.monotonic()
-            cluster.start()
             result["postgresql"] |= {
-                "row_bytes": round(float(row_bytes), 1), "wal_bytes": round(float(log / events), 1),
-                "recovery_s": round(time.monotonic() - began, 2), "recovered_mb": round(float(log) / 1e6, 1),
+                "row_bytes": round(float(row_bytes), 1), "wal_bytes": round(float(log / events), 1)
             }  # fmt: skip
     return {"clients": args.clients, "seconds": args.load_s, "pause": args.pause_s, **result}
 

@@ -21,7 +21,7 @@ import logging
 import os
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from embodied_mem.errors import MissingDependencyError
@@ -124,7 +124,8 @@ class Cosine(Contender):
 
 
 @functools.cache
-def _minilm() -> Embedder:
+def minilm() -> Embedder:
+    """Load MiniLM from its package."""
     from embodied_mem.models.sentence_encoders import SentenceEncoder
 
     return SentenceEncoder.load()
@@ -154,42 +155,54 @@ class Fusion(Contender):
 _USER = "user"
 
 
+def open_mem0(folder: str, provider: str, store: Mapping[str, Any], embedder: Embedder) -> Any:
+    """Open mem0 without a chat model: `add(infer=False)` and `search` work.
+
+    Args:
+        folder: for its own settings, which would be in the user's home.
+        provider: of `store`, the settings of vectors.
+        embedder: of the texts.
+    """
+    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
+    with _needed("mem0ai"):
+        from mem0 import Memory
+        from mem0.embeddings.base import EmbeddingBase
+        from mem0.memory import notices
+        from mem0.utils import spacy_models
+    notices._fetch_remote_config = lambda: None
+    spacy_models._ensure_model_available = _refuse
+    logging.getLogger("mem0").setLevel(logging.ERROR)
+
+    class Ours(EmbeddingBase):  # type: ignore[misc]
+        def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+            vector: list[float] = embedder.embed([text])[0].tolist()
+            return vector
+
+    placeholder = {"provider": "openai", "config": {"api_key": "none"}}  # made and never called
+    vectors = {**store, "embedding_model_dims": int(embedder.embed([""]).shape[1])}
+    memory: Any = Memory.from_config(
+        {
+            "vector_store": {"provider": provider, "config": vectors},
+            "embedder": placeholder,
+            "llm": placeholder,
+            "history_db_path": ":memory:",
+        }
+    )
+    memory.embedding_model = Ours()
+    return memory
+
+
 class Mem0(Contender):
     """mem0's `add` with `infer=False`, and `search`, over Qdrant in this process."""
 
     def __init__(self) -> None:
-        os.environ["MEM0_TELEMETRY"] = "False"
         self._folder = tempfile.TemporaryDirectory(prefix="locomo-mem0-")
-        os.environ["MEM0_DIR"] = self._folder.name  # its own settings; not in the user's home
         with _needed("mem0ai"):
-            from mem0 import Memory
-            from mem0.embeddings.base import EmbeddingBase
-            from mem0.memory import notices
-            from mem0.utils import spacy_models
             from qdrant_client import QdrantClient
-        notices._fetch_remote_config = lambda: None
-        spacy_models._ensure_model_available = _refuse
-        logging.getLogger("mem0").setLevel(logging.ERROR)
         embedder = default_embedder()
-        dimension = embedder.embed([""]).shape[1]
-
-        class Ours(EmbeddingBase):  # type: ignore[misc]
-            def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-                vector: list[float] = embedder.embed([text])[0].tolist()
-                return vector
-
-        store = {"client": QdrantClient(":memory:"), "embedding_model_dims": dimension, "collection_name": "locomo"}
-        placeholder = {"provider": "openai", "config": {"api_key": "none"}}  # made and never called
-        self._memory: Any = Memory.from_config(
-            {
-                "vector_store": {"provider": "qdrant", "config": store},
-                "embedder": placeholder,
-                "llm": placeholder,
-                "history_db_path": ":memory:",
-            }
-        )
-        self._memory.embedding_model = Ours()
-        self._dimension = int(dimension)
+        store = {"client": QdrantClient(":memory:"), "collection_name": "locomo"}
+        self._memory = open_mem0(self._folder.name, "qdrant", store, embedder)
+        self._dimension = int(embedder.embed([""]).shape[1])
         self._turns: dict[str, Turn] = {}
 
     def tell(self, turn: Turn) -> None:
@@ -251,6 +264,6 @@ def _needed(package: str) -> Iterator[None]:
 
 
 CONTENDERS: dict[str, Callable[[], Contender]] = {
-    "ours": Ours, "ours_minilm": lambda: Ours(_minilm()), "bm25": Bm25, "embedder": Cosine, "fusion": Fusion,
-    "minilm": lambda: Cosine(_minilm()), "mem0": Mem0, "langmem": LangMem,
+    "ours": Ours, "ours_minilm": lambda: Ours(minilm()), "bm25": Bm25, "embedder": Cosine, "fusion": Fusion,
+    "minilm": lambda: Cosine(minilm()), "mem0": Mem0, "langmem": LangMem,
 }  # fmt: skip

@@ -367,3 +367,13 @@ def test_the_campaign_finds_a_store_that_acknowledges_too_early_and_no_other(clu
     assert found["worker_kills"] > 0
     assert found["events_acknowledged"] > 10
     assert bool(found["faults"]) == is_planted, found
+
+
+def test_each_engine_is_timed_and_a_killed_server_recovers(cluster):
+    from experiments.attacks import servers
+
+    speeds = servers.throughput(0.2, workers=2, scopes=4, disk=servers.MEMORY_DISK, rounds=1)
+    assert all(speeds[name]["events_per_s"][0] > 0 for name in ("embedded", "postgresql"))
+    outcome = servers.recovery(100, servers.MEMORY_DISK, scopes=3, batch=20)
+    assert (outcome["events"], outcome["read_events"]) == (100, 40)
+    assert min(outcome["recovery_s"], outcome["append_s"]) > 0
