@@ -13,6 +13,7 @@ It is frozen: training the compiler never changes it (paper, C.3).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -22,10 +23,12 @@ import numpy as np
 from embodied_mem.compiler.executor_format import PlainFormat
 from embodied_mem.compiler.memory_compiler import PROMPT_LENGTHS, buckets_within, end_and_padding
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.completions import CompletionServer
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings
+from embodied_mem.models.served_sampler import ServedSampler
 from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.parallel.placement import ONE_DEVICE, Placement
 
@@ -77,6 +80,7 @@ class Executor:
         placement: where the decoder's parameters lie and rows go; on a mesh, rows fill up to a multiple of its split.
         format: how prompts and commands are written; None for the prompt as it is.
         reader: of pictures; None for an executor that reads texts alone.
+        server: of these weights, which writes the commands; None to write them here.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class Executor:
         batch_buckets: Sequence[int] = (16, 64),
         placement: Placement = ONE_DEVICE,
         reader: PictureReader | None = None,
+        server: CompletionServer | None = None,
     ):
         self.decoder = decoder
         self._reader = reader or PictureReader(None, tokenizer)
@@ -99,7 +104,7 @@ class Executor:
         self._placement, self._max_action_tokens = placement, max_action_tokens
         self._format = format or PlainFormat(tokenizer)
         settings = end_and_padding(tokenizer) | {"eos_tokens": self._format.ends}
-        self._sampler = PromptCache(
+        self._sampler = (functools.partial(ServedSampler, server) if server else PromptCache)(
             decoder,
             SamplingSettings(temperature=temperature, **settings),
             max_new_tokens=max_action_tokens,

@@ -33,12 +33,14 @@ from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.compiler.prompts import unmarked
 from embodied_mem.compiler.view import View, compile_prompt, start_view
 from embodied_mem.errors import InvalidInputError
+from embodied_mem.language.completions import CompletionServer
 from embodied_mem.language.tokenizers import Tokenizer
 from embodied_mem.memory import LifelongMemory
 from embodied_mem.memory.pool import Reading
 from embodied_mem.models.decoder import Decoder, mean_attention
 from embodied_mem.models.prompt_cache import PromptCache
 from embodied_mem.models.sampling import SamplingSettings, append, pad_prompts
+from embodied_mem.models.served_sampler import ServedSampler
 from embodied_mem.models.soft_mem import SoftMem, log_density, sample
 from embodied_mem.models.vision.pictures import PictureReader
 from embodied_mem.models.weights_version import WeightsWatch
@@ -113,6 +115,7 @@ class MemoryCompiler:
         reader: of pictures; None for a compiler that reads texts alone.
         marks: prompts are read with what is computed for them; False takes it out (`compiler.prompts.unmarked`).
         memory: what is read of a lifelong memory, as in training; None for all of it.
+        server: of these weights, which writes the text; None to write it here.
     """
 
     def __init__(
@@ -131,6 +134,7 @@ class MemoryCompiler:
         reader: PictureReader | None = None,
         marks: bool = True,
         memory: Reading | None = None,
+        server: CompletionServer | None = None,
     ):
         self._marks, self._memory = marks, memory or Reading()
         self._views: weakref.WeakKeyDictionary[LifelongMemory, tuple[int, View]] = weakref.WeakKeyDictionary()
@@ -144,7 +148,7 @@ class MemoryCompiler:
         self._temperature, self._max_tokens = temperature, max_tokens
         self._watch = WeightsWatch(decoder, soft_mem)
         settings = SamplingSettings(temperature=temperature, top_k=top_k, top_p=top_p, **end_and_padding(tokenizer))
-        self._sampler = PromptCache(
+        self._sampler = (functools.partial(ServedSampler, server) if server else PromptCache)(
             decoder,
             settings,
             max_new_tokens=max_tokens,

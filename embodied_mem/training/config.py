@@ -368,6 +368,9 @@ class GRPOConfig(ConfigPart, part="grpo"):
             differently (bfloat16); they cost a forward pass.
         max_importance: with the trainer's, each token weighs min(trainer's / sampler's probability, this); 0: 1.
         rewards: `own`, or `shuffled` among all episodes of a batch, a control without signal.
+        server: URL of vLLM's server of the compiler's base (`http://.../v1`), which samples its text with the present
+            adapters; empty: it is sampled here. For adapters without images, with the trainer's log-probs.
+        executor_server: likewise of the frozen executor, which it knows as `executor`; soft tokens go as embeddings.
     """
 
     steps: int = bounded(500, ">= 0")
@@ -391,6 +394,13 @@ class GRPOConfig(ConfigPart, part="grpo"):
     old_log_probs: str = bounded("sampler", "sampler or trainer")
     max_importance: float = bounded(0.0, ">= 0")
     rewards: str = bounded("own", "own or shuffled")
+    server: str = ""
+    executor_server: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        own = self.old_log_probs
+        _require(not self.server or own == "trainer", "grpo.old_log_probs", "trainer with a server", own)
 
     @property
     def num_rows(self) -> int:
@@ -457,6 +467,7 @@ _NEWER = (
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
     ("data", "commands", False), ("data", "executor", ""),
     ("grpo", "old_log_probs", "sampler"), ("grpo", "max_importance", 0.0), ("grpo", "rollout_rows", 0),
+    ("grpo", "server", ""), ("grpo", "executor_server", ""),
 )  # fmt: skip
 """(part, field, default) of fields that older runs do not have: at their defaults they are in no fingerprint."""
 
@@ -491,6 +502,9 @@ class Config(ConfigPart, part=""):
         for field in ("epochs", "microbatch"):
             found = [getattr(sft, field) for sft in others]
             _require(not any(found), f"sft.{field}", "0 but for compiler_sft", found)
+        if self.grpo.server or self.grpo.executor_server:
+            own = self.model.lora or not self.grpo.server, self.model.images
+            _require(own == (True, 0), "grpo.server", "model.lora, and model.images=0", own)
         if tasks := self.evaluation.tasks:
             apart = self.world.name == "alfworld" and tasks not in ("generated", self.world.train, self.world.valid)
             _require(apart, "evaluation.tasks", "a split of alfworld that is not world.train or world.valid", tasks)
@@ -514,6 +528,8 @@ class Config(ConfigPart, part=""):
         values = dataclasses.asdict(self)
         if self.world.name == "alfworld":
             del values["world"]["name"]  # what was made before there was another world stays good
+        for field in ("server", "executor_server"):  # wherever it is
+            values["grpo"][field] = values["grpo"][field] and "served"
         for part, field, default in _NEWER:
             if values[part][field] == default:
                 del values[part][field]

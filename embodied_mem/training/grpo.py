@@ -36,10 +36,11 @@ the GRPO that it cites uses.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple
 
 import jax
@@ -50,7 +51,9 @@ from flax import nnx
 
 from embodied_mem.agents.rollout import Trajectory, play
 from embodied_mem.errors import InternalError, InvalidInputError
+from embodied_mem.language.completions import CompletionServer
 from embodied_mem.models.decoder import Decoder, score_tokens
+from embodied_mem.models.formats.peft import save_peft
 from embodied_mem.models.soft_mem import entropy_per_dimension, log_density, rows_of
 from embodied_mem.models.weights_version import weights_version
 from embodied_mem.parallel.placement import fetch
@@ -495,6 +498,8 @@ def accumulate(
 def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) -> CompilerModel:
     """Train the compiler by GRPO on the training tasks; the executor acts greedily and stays frozen."""
     config, rl, place, axes = run.config, run.config.grpo, run.place, parameter_axes(model)
+    if (rl.server or rl.executor_server) and jax.process_count() > 1:
+        raise InvalidInputError(f"grpo.server: expected one process, got {jax.process_count()}")
     graph, params, frozen = split_model(config, model)
     frozen = place.params(frozen, axes)
     # From here on the executor only acts; what is frozen of the compiler lies in both layouts.
@@ -575,13 +580,32 @@ def _play_groups(
     config, rl = run.config, run.config.grpo
     tasks = np.repeat(random.choice(games.tasks.num_train, rl.num_tasks, replace=False), rl.group_size)
     sampling = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p}
-    compiler = make_compiler(config, model, run.tokenizer, **sampling)
-    return play(
-        games.tasks.rollout, make_executor(config, executor, run.executor_tokenizer),
-        delivery_in_training(config, compiler), games.seen(0), tasks=tasks.tolist(),
-        seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
-        top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,
-    )  # fmt: skip
+    acting = CompletionServer(rl.executor_server, "executor") if rl.executor_server else None
+    with serve_adapters(run, model.decoder) as server:
+        compiler = make_compiler(config, model, run.tokenizer, server=server, **sampling)
+        return play(
+            games.tasks.rollout, make_executor(config, executor, run.executor_tokenizer, server=acting),
+            delivery_in_training(config, compiler), games.seen(0), tasks=tasks.tolist(),
+            seeds=config.seed * 1_000_003 + step * len(tasks) + np.arange(len(tasks)),
+            top_k=config.memory.top_k, shown=config.memory.shown, max_steps=rl.max_steps,
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def serve_adapters(run: Run, decoder: Decoder) -> Iterator[CompletionServer | None]:
+    """Yield the run's server with the present adapters; None without a server.
+
+    They have their weights' version as name, so no answer and no cache of a server is of others.
+    """
+    if not run.config.grpo.server:
+        yield None
+        return
+    server = CompletionServer(run.config.grpo.server, f"compiler-{weights_version(decoder):08x}")
+    folder = run.folder / "grpo" / "adapter"
+    save_peft(decoder, folder)
+    server.load_adapter(folder)
+    yield server
+    server.unload_adapter()
 
 
 def assign_rewards(config: Config, trajectories: Sequence[Trajectory], step: int) -> list[Trajectory]:
