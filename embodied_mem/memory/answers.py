@@ -88,12 +88,12 @@ def answers(name: str, module: Any, asked: Question, weight: Callable[[str], flo
 
 
 def lowered(item: Record) -> Record:
-    """Lower a quotation a little: of two about equal ones the more trusted comes first."""
+    """Lower a quotation's score a little, so that trusted equals come first."""
     return item._replace(score=_OF_QUOTED * item.score)
 
 
 def best_of(items: Iterable[Record], k: int) -> list[Record]:
-    """Return the `k` items that fit best; one that says what a better one says, or follows from it, does not count."""
+    """Return the `k` best items; those that repeat better ones are skipped."""
     found: list[Record] = []
     said: set[str] = set()
     for item in sorted(items, key=lambda item: -item.score):
@@ -141,7 +141,7 @@ def _same(word: str) -> float:
 
 
 def _found(module: Any, asked: Question, words: Asked | None) -> list[Record]:
-    """Return what a memory other than the notes gives, scored as it scores; without words what fits by itself, too."""
+    """Return the items of a memory beside the notes, as it scores."""
     if type(module) is SpatialMemory:
         options: dict[str, Any] = {"hops": asked.hops, "as_of": asked.as_of}
         if words is None:

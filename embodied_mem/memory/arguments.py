@@ -136,7 +136,7 @@ class Fields(NamedTuple):
 
 
 def checked_event(where: str, event: Any, operations: Mapping[str, Fields]) -> str:
-    """Return the operation of an event, which is one of these and has its fields."""
+    """Return an event's operation; check its name and fields."""
     op = event.get("op") if type(event) is dict or isinstance(event, Mapping) else None
     if not isinstance(op, str) or op not in operations:
         *most, last = operations
@@ -155,14 +155,14 @@ def checked_event(where: str, event: Any, operations: Mapping[str, Fields]) -> s
 
 
 def check_given(where: str, event: Mapping[str, Any], **checks: Callable[[str, Any], Any]) -> None:
-    """Raise InvalidInputError for a field of an event that is there and not None, and that its check refuses."""
+    """Raise InvalidInputError for a given field that its check refuses."""
     for name, check in checks.items():
         if event.get(name) is not None:
             check(f"{where}: {name}", event[name])
 
 
 def native_call(method: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a method that calls the native part: its complaints about types become InvalidInputError.
+    """Wrap a native call: turn its type errors into InvalidInputError.
 
     The native part looks at its arguments before it does anything, so nothing has changed then.
     """
@@ -205,7 +205,7 @@ def check_depth(name: str, value: Any, text: str | bytes) -> None:
 
 
 def checked_rows(where: str, value: Any) -> Sequence[Any]:
-    """Return a list or a tuple, as JSON reads and as callers write one."""
+    """Return a list or tuple; refuse other types."""
     if not isinstance(value, (list, tuple)):
         raise InvalidInputError(f"{where}: expected a list, got {shown(value)}")
     return value

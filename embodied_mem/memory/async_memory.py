@@ -111,7 +111,7 @@ class AsyncLifelongMemory:
         return pool.submit(contextvars.copy_context().run, call)
 
     async def _changed(self, call: Callable[[], R]) -> R:
-        """Return what a change returns; it is made even if the await is cancelled."""
+        """Make a change, even if the await is cancelled; return its result."""
         change = self._submit(self._writer, call)
         try:
             return await asyncio.shield(asyncio.wrap_future(change))
@@ -134,7 +134,7 @@ class AsyncLifelongMemory:
             raise ExceptionGroup("changes whose await was cancelled", errors)
 
     async def close(self) -> None:
-        """Wait for all changes, then let go of threads and of the folder. Raises as `settled`."""
+        """Wait for all changes and release the folder. Raises as `settled`."""
         if self._closed:
             return
         try:

@@ -78,7 +78,7 @@ class ChatWriter:
         images: Sequence[Picture] = (),
         is_strict: bool = True,
     ) -> Value | None:
-        """Return what `parse` makes of the JSON that the model answers; None if there is no such answer.
+        """Parse the model's JSON answer; None if it is unusable.
 
         Args:
             instruction: what to do and in which form to answer.
@@ -131,7 +131,7 @@ class ChatWriter:
         ).text
 
     def facts(self, action: str, text: str) -> Iterable[tuple[str, str, str]]:
-        """Facts in a text; none if the model has no usable answer. An `Extractor` of the spatial memory."""
+        """Extract facts from a text; none if the answer is unusable."""
         return self.ask(_FACTS, f"The robot did: {action or 'nothing'}\nIt was told: {text}", parse_facts) or ()
 
     def summary(self, texts: Sequence[str]) -> str | None:
@@ -152,7 +152,7 @@ def checked_writer(writer: ChatWriter | None) -> ChatWriter | None:
 
 
 def parse_facts(value: Any) -> tuple[tuple[str, str, str], ...]:
-    """Return the facts in a list of [subject, relation, object]. Raises ValueError for anything else."""
+    """Parse facts from [subject, relation, object] lists. Raises ValueError."""
     if not isinstance(value, list) or len(value) > _MAX_FACTS:
         raise ValueError(f"expected a list of at most {_MAX_FACTS} facts")
     facts = []
@@ -165,7 +165,7 @@ def parse_facts(value: Any) -> tuple[tuple[str, str, str], ...]:
 
 
 def parse_text(value: Any) -> str:
-    """Return a text on one line. Raises ValueError if it is none, empty or too long."""
+    """Return a text on one line. Raises ValueError if unusable."""
     text = " ".join(value.split()) if isinstance(value, str) else ""
     if not 0 < len(text) <= _MAX_TEXT:
         raise ValueError(f"expected a text of 1 to {_MAX_TEXT} characters")
@@ -173,7 +173,7 @@ def parse_text(value: Any) -> str:
 
 
 def _parsed(answer: str, parse: Callable[[Any], Value]) -> Value:
-    """Return what `parse` makes of the JSON in an answer. Raises ValueError if there is none that it takes."""
+    """Parse the JSON in an answer. Raises ValueError if none fits."""
     taken: list[Value] = []
 
     def check(value: object) -> tuple[object, str]:
@@ -190,7 +190,7 @@ def _parsed(answer: str, parse: Callable[[Any], Value]) -> Value:
 
 
 def _fitting(answer: str, schema: Json) -> Any:
-    """Return the value of an answer that fits a schema. Raises ValueError if it does not."""
+    """Return an answer's value. Raises ValueError if the schema refuses it."""
     value, wrong = read_json(answer, schema)
     if wrong and len(names := list(schema["properties"])) == 1:
         inner, still_wrong = read_json(answer, schema["properties"][names[0]])

@@ -77,7 +77,7 @@ class Claim(NamedTuple):
     content: frozenset[str]
 
     def ends(self, older: Claim) -> bool:
-        """Decide whether an older claim of the same speaker is denied word for word, or its denial taken back."""
+        """Decide whether a claim negates an older one word for word."""
         return bool(self.content) and self.denied != older.denied and not older.over and self.words == older.words
 
 
@@ -88,7 +88,7 @@ def claims_in(text: str) -> list[Claim]:
 
 
 def sentences_in(text: str) -> list[str]:
-    """List the sentences of a text in normal form, with one blank between words; none of a long text."""
+    """List a short text's sentences in normal form."""
     lines = legible(normal(text)).splitlines()
     return [sentence for line in lines for sentence in _SENTENCE.split(line) if sentence.strip()]
 

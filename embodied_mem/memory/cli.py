@@ -29,7 +29,7 @@ from embodied_mem.memory.record import Record
 
 
 def line_of(entry: Record) -> str:
-    """Return an entry as one line: id, since when, what; and when it ended."""
+    """Format an entry as one line: id, times, text."""
     ended = "" if entry.ended is None else f"   (until {entry.ended})"
     return f"{entry.id:14} {entry.valid_from:>6}  {entry.text}{ended}"
 

@@ -104,7 +104,7 @@ def same_name(one: Name, two: Name) -> float:
 
 
 def agreement(one: Name, two: Name) -> float:
-    """Score the agreement of two names besides their kinds, from 0 to 1."""
+    """Score two names' agreement besides their kinds, 0 to 1."""
     if any(a and b and a != b for a, b in ((one.number, two.number), (one.owner, two.owner))):
         return 0.0
     codes, others = ({word for word in (name.kind, *name.described) if _is_code(word)} for name in (one, two))
@@ -123,7 +123,7 @@ def fits(mention: Name, names: Sequence[Name]) -> float:
 
 
 def is_meant(mention: Name, names: Sequence[Name]) -> bool:
-    """Return whether a mention as a class means a thing of these names.
+    """Return whether a class mention means a thing with these names.
 
     "mug" and "red mug" mean a big red mug.
     """
@@ -177,7 +177,7 @@ Fact = tuple[str, str, str]
 
 
 def node_of(place: str, name: str) -> str:
-    """Return the node of a thing in a place, or of the agent.
+    """Return the node of the agent or of a placed thing.
 
     The name alone decides.
     """
@@ -211,7 +211,7 @@ def is_body(node: str) -> bool:
 
 
 def is_described(node: str) -> bool:
-    """Return whether a name is more than one small word and a number."""
+    """Return whether a name exceeds one small word and a number."""
     name = split(node)[1]
     return not name[-1:].isdigit() or " " in class_of(name) or name != name.lower()
 
@@ -252,7 +252,7 @@ class Entities:
         self._tells_place = self._placing | relations.transitive
 
     def node(self, place: str, name: str) -> str:
-        """Return the node of a name in any spelling, perhaps a new one."""
+        """Return a name's node in any spelling; make it if missing."""
         with self.index.graph.snapshot() as now:
             return self.found([node_of(place, name)], now)[0][0]
 
@@ -546,7 +546,7 @@ class _Linking:
             self._merge(best, self._own[name])
 
     def _merge(self, described: str, numbered: str) -> None:
-        """Merge a described thing with a numbered one, unless they may be two."""
+        """Merge a described and a numbered thing unless they may differ."""
         one, two = name_of(split(described)[1]), name_of(split(numbered)[1])
         if (one.kind, one.described) != (two.kind, two.described) or two.number in _FIRST:
             self.found.merged.append((described, numbered))

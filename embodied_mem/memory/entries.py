@@ -119,7 +119,7 @@ class EntryMemory(RecordMemory):
         place: str = "",
         outcomes: Mapping[int, bool] | None = None,
     ) -> dict[str, Any]:
-        """Return the event with all changes that an episode leads to; nothing changes yet.
+        """Make the event of an episode's changes; apply nothing.
 
         Args:
             episode: what was played.
@@ -129,20 +129,20 @@ class EntryMemory(RecordMemory):
 
     @abc.abstractmethod
     def check_data(self, data: Mapping[str, Any], new: bool) -> None:
-        """Raise InvalidInputError for data that an entry, or a new one, cannot have."""
+        """Raise InvalidInputError for invalid data of an entry."""
 
     def rendered(self, entry: Entry) -> str:
         """Return the text of an entry, from its data and support."""
         return entry.text
 
     def derived_from(self, entry: Entry, episode: int) -> bool:
-        """Return whether what the entry says comes from this episode, whatever else supports it."""
+        """Return whether the entry's text comes from this episode."""
         return False
 
     # Changing.
 
     def learn(self, episode: Episode, *, number: int, time: int, place: str = "") -> None:
-        """Learn from a finished episode, which was played in a place and is a source under a number."""
+        """Learn from a finished episode in a place; `number` names the source."""
         self._record(self.propose(episode, number=number, time=time, place=place))
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
@@ -216,7 +216,7 @@ class EntryMemory(RecordMemory):
         return number if number in self.entries else None
 
     def _head(self, entry: Entry) -> tuple[Any, ...]:
-        """Return the first fields of the record of an entry, up to its data."""
+        """Return the leading fields of an entry's record, up to its data."""
         head = self._heads.get(entry.id)
         if head is None:
             data, when = dict(entry.data), entry.created
@@ -228,7 +228,7 @@ class EntryMemory(RecordMemory):
         return head
 
     def hit(self, entry: Entry, score: float, why: str) -> Record:
-        """Make the record of an entry that fits a question: of the sources the newest ones, the last with its step."""
+        """Make the record of a found entry with its newest sources."""
         last, others = entry.support[-1], zip(self.sources_of(entry)[:-1], _NO_STEP, _NO_STEP)
         sources = (*map(_new_source, others), Source(last.episode, last.step))
         return new_record((*self._head(entry), sources, "sensor", score, why, None))
@@ -243,13 +243,13 @@ class EntryMemory(RecordMemory):
         return as_of is None or self.entries[entry].created <= as_of
 
     def search(self, query: str, k: int = 5, above: float = _ANY) -> list[tuple[Entry, float]]:
-        """Find the `k` entries most similar to a text, with cosines, best first; only those above a cosine."""
+        """Find the `k` most similar entries above a cosine, best first."""
         query, k = checked_text("query", query), checked_number("k", k, least=0)
         above = above if above is _ANY else checked_real("above", above)
         return [(self.entries[number], score) for number, score in self._text_index.search(query, k, above)]
 
     def sources_of(self, entry: Entry) -> tuple[int, ...]:
-        """Return the newest episodes that support an entry, at most `MAX_SOURCES`, each once, oldest first."""
+        """Return an entry's newest `MAX_SOURCES` supporting episodes, oldest first."""
         done, sources = self._sources.get(entry.id, (0, ()))
         if done != len(entry.support):
             latest: dict[int, None] = {}  # the newest first
@@ -332,7 +332,7 @@ class EntryMemory(RecordMemory):
 
 
 def _new_rows(support: Sequence[Support], rows: Iterable[Sequence[Any]]) -> list[Support]:
-    """Return the rows that are not there yet. An episode's rows lie together, the newest episode's last."""
+    """Return missing rows, grouped by episode, the newest last."""
     new: list[Support] = []
     for row in itertools.starmap(Support, rows):
         for other in itertools.chain(reversed(new), reversed(support)):
@@ -353,7 +353,7 @@ def learning(episode: Episode, number: int, time: int, place: str) -> tuple[Epis
 
 
 def check_fields(where: str, data: Mapping[str, Any], fields: Mapping[str, type], new: bool) -> None:
-    """Raise InvalidInputError unless fields of the data have these types, and for something new all are there."""
+    """Raise InvalidInputError for wrong types; new data needs all fields."""
     for name, kind in fields.items():
         if (new or name in data) and type(data.get(name)) is not kind:
             raise InvalidInputError(f"{where}: {name}: expected {kind.__name__}, got {shown(data.get(name))}")

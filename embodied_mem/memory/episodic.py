@@ -81,7 +81,7 @@ class EpisodicMemory(EntryMemory):
         place: str = "",
         outcomes: Mapping[int, bool] | None = None,
     ) -> dict[str, Any]:
-        """Return the event that `learn` records; the writer is asked here, never on replay."""
+        """Make the event for `learn`; ask the writer here, never on replay."""
         episode, number, time, place = learning(episode, number, time, place)
         reader = self._reader
         goal = episode.goal.strip().rstrip(".")
@@ -297,7 +297,7 @@ def _parse_update(value: Mapping[str, Any], known: set[int]) -> tuple[int | None
 
 
 def how_far(episode: Episode, reader: Reader, outcomes: Mapping[int, bool] | None = None) -> str:
-    """Say how far a lost episode came: its object was not seen, taken or placed."""
+    """Say how far a lost episode came with its object."""
     kind = reader.goal_object(episode.goal)
     texts = [episode.first_observation, *episode.answers]
     readings = [reader.read(text) for text in texts]

@@ -77,7 +77,7 @@ class EventStore(abc.ABC):
         self.is_clean = True
 
     def replay(self) -> tuple[int, dict[str, bytes], list[Event]]:
-        """Return, once, the number of the states, the states, the events after them."""
+        """Return (number, states, later events), once."""
         found, self._content = self._content, (0, {}, [])
         return found
 
@@ -105,7 +105,7 @@ class EventStore(abc.ABC):
 
     @abc.abstractmethod
     def replace(self, states: Mapping[str, bytes], is_forgetting: bool = False) -> str:
-        """Put states in the place of all events and return where; what no state holds is gone then.
+        """Replace all events by states; return where they are.
 
         Raises:
             StorageError: what was there is there, or the states are.
@@ -170,7 +170,7 @@ def record_row(event: Event) -> tuple[int, bytes]:
 
 
 def read_head(data: bytes, at: int = 0) -> Head | None:
-    """Return the head of a record; None for none or a damaged one."""
+    """Return a record's head; None if missing or damaged."""
     head = data[at : at + _RECORD_HEAD.size]
     if len(head) < _RECORD_HEAD.size:
         return None

@@ -233,7 +233,7 @@ Check = Callable[[str, Any], Any]
 
 
 def check(kind: Any, where: str, value: Any) -> None:
-    """Raise InvalidInputError, with the field, for a value that is not of a type.
+    """Raise InvalidInputError naming the field of a mistyped value.
 
     Args:
         kind: int, str, bool, float, Any, Literal, Annotated[int, least], list, dict, tuple, TypedDict, a dataclass, a
@@ -246,7 +246,7 @@ def check(kind: Any, where: str, value: Any) -> None:
 
 @functools.cache
 def checker(kind: Any, field: str = "") -> Check:
-    """Make the function (where, value) that checks a type; `field` is its place in the whole, for errors."""
+    """Make a (where, value) type check; `field` is for errors."""
     origin, options = get_origin(kind), get_args(kind)
     if kind is Any:
         return lambda where, value: None
@@ -275,7 +275,7 @@ def checker(kind: Any, field: str = "") -> Check:
 
 
 def _fields_of(kind: Any, hints: Mapping[str, Any], field: str, told_by: str = "") -> Check:
-    """Make the check of a TypedDict or dataclass; `told_by`, a field that was looked at, is left out."""
+    """Make the check of a TypedDict or dataclass without `told_by`."""
     if dataclasses.is_dataclass(kind):
         optional = {one.name for one in dataclasses.fields(kind) if one.default is not dataclasses.MISSING}
         names = set(hints)

@@ -86,7 +86,7 @@ def _piece(data: bytes, width: int) -> Iterator[dict[str, Any]]:
 
 
 def imported(text: str) -> bytes:
-    """Return the state that was exported. Raises InvalidInputError that names line and field for anything else."""
+    """Return the exported state. Raises InvalidInputError with line and field."""
     fields: dict[str, dict[str, Any]] = {}
     parts: dict[str, dict[str, list[Any]]] = {}
     lines = text.splitlines() if "\n" not in text else text.split("\n")

@@ -107,7 +107,7 @@ class FolderEvents(EventStore):
     """
 
     def __init__(self, folder: pathlib.Path, scope: str, fsync: str, read_only: bool, repair: bool):
-        """Open the events of a folder that exists, or begin them; arguments as for `MemoryStore`.
+        """Open or make a folder's events; arguments as for `MemoryStore`.
 
         Raises:
             StorageError: another writer has the folder, damage, another version.
@@ -158,7 +158,7 @@ class FolderEvents(EventStore):
             os.pwrite(self._lock_file, line.encode(), 0)
 
     def _read_mark(self) -> tuple[bool, int, str]:
-        """Read LOCK: is the folder being written, its least last event, a problem."""
+        """Read LOCK: (is being written, least last event, problem)."""
         path = self._folder / "LOCK"
         if not path.exists():
             return False, 0, ""
@@ -221,7 +221,7 @@ class FolderEvents(EventStore):
             self._build(number, [])
 
     def _build(self, number: int, events: Sequence[Event]) -> None:
-        """Write the file anew, whole or not at all; the old WAL goes before."""
+        """Rewrite the file atomically after removing the old WAL."""
         if self._wal.exists():
             with contextlib.suppress(*_SQLITE_ERRORS), contextlib.closing(self._connect()) as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -248,7 +248,7 @@ class FolderEvents(EventStore):
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S)
 
     def _read(self, repair: bool, is_written: bool) -> tuple[int, list[Event]]:
-        """Read all events by a connection that can change nothing; repair if asked.
+        """Read all events over a read-only connection; repair if asked.
 
         Args:
             is_written: whether a writer may be in the middle of a write, so that the end of the WAL says nothing.
@@ -437,7 +437,7 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 def _is_locked(file: int, how: int) -> bool:
-    """Take the lock if it is free; a reader learns so whether somebody writes."""
+    """Take a free lock; readers learn whether somebody writes."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -597,7 +597,7 @@ def _remove_unfinished(folder: pathlib.Path) -> None:
 
 
 def is_store_folder(folder: str | os.PathLike[str]) -> bool:
-    """Return whether a folder has files of a store, damaged ones and those of earlier versions too."""
+    """Return whether a folder has a store's files, even damaged or old."""
     patterns = (FILE_NAME, "LOCK", "snapshot-*.bin", "events-*.log")
     return any(any(pathlib.Path(folder).glob(pattern)) for pattern in patterns)
 

@@ -528,7 +528,7 @@ class KnowledgeGraph:
         return other
 
     def to_bytes(self) -> bytes:
-        """Return all of it; the same graph always gives the same bytes. Format: docs/formats.md."""
+        """Serialize the graph deterministically. Format: docs/formats.md."""
         return self._native.snapshot().to_bytes(scope_text(self._scope))
 
     @classmethod

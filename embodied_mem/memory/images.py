@@ -45,7 +45,7 @@ class Image(NamedTuple):
 
 
 def image_record(image: Any) -> dict[str, Any]:
-    """Return what is kept of an image, of its bytes, of an array or of the file of a path, as JSON.
+    """Return the JSON form of an image, bytes, array or path.
 
     Raises:
         InvalidInputError: what is no image, or a file that cannot be read.
@@ -111,7 +111,7 @@ def pictures_of(images: Iterable[Any]) -> list[bytes | np.ndarray]:
 
 
 def image_text(record: Mapping[str, Any]) -> str:
-    """Return the image in a few words: the first digits of its hash, its path and labels."""
+    """Describe the image briefly: hash prefix, path, labels."""
     rest = [str(record["path"])] if "path" in record else []
     rest += [f"{name} {value}" for name, value in record.get("labels", {}).items()]
     return f"image {record['hash'][:12]}" + (f" ({', '.join(rest)})" if rest else "")

@@ -321,7 +321,7 @@ def _actions(sentences: list[str], described: dict[str, str]) -> list[Action]:
 
 
 def _take(actions: list[Action], action: Action) -> None:
-    """Add an action, unless it says the last place again, or more of it.
+    """Add an action; a repeated place is skipped, a fuller one replaces.
 
     "Move the cup to the kitchen table. Put it next to the jug on the table": one table.
     """

@@ -230,7 +230,7 @@ class LifelongMemory:
         to: int | None = None,
         **options: Any,
     ) -> LifelongMemory:
-        """Open the memory of a place, or make it; use it in a `with` block.
+        """Open or make the memory of a place, for a `with` block.
 
         Each change is on the disk when the call that made it returns. `store` writes snapshots and says what opening
         found.
@@ -456,7 +456,7 @@ class LifelongMemory:
             return self._receipt(given)
 
     def _told_again(self, text: str, where: dict[str, int], trust: Trust) -> WriteReceipt | None:
-        """Add a reference to the entry that a text was recalled from; None if it is said in its own words."""
+        """Reference the entry a text was recalled from; None without one."""
         recalled = self._recent.item_of(text)
         now = None if recalled is None else self.get(recalled.id)
         if recalled is None or now is None or (now.module == "notes" and now.trust == trust and now.text == text):
@@ -502,7 +502,7 @@ class LifelongMemory:
             gc.collect(int(gc.get_count()[1] > gc.get_threshold()[1]))
 
     def _running_episode(self, won: bool = False) -> Episode:
-        """Return the task so far as an episode. Raises InvalidInputError before the first task."""
+        """Return the running task as an episode. Raises before the first."""
         if not self.task_ids:
             raise InvalidInputError("running_episode: expected a task; call begin_task first")
         won = checked_flag("won", won)
@@ -557,7 +557,7 @@ class LifelongMemory:
             self._cache.clear()
 
     def _is_news(self, events: Mapping[str, Any]) -> bool:
-        """Decide whether the events of a step changed what is known, beyond its times."""
+        """Decide whether a step's events changed more than times."""
         if not events.keys() <= {"temporal", "spatial", "views"}:
             return True
         return "spatial" in events and any(do != "repeat" for do, _ in getattr(self.spatial, "changed", ()))
@@ -572,7 +572,7 @@ class LifelongMemory:
             raise InvalidInputError(f"{call}: expected a running task; call begin_task first")
 
     def _proposed(self, where: Mapping[str, Any], **given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Ask the modules that take part for proposals, in parallel where that pays."""
+        """Ask participating modules for proposals, in parallel where it pays."""
         names = [name for name in given if name in self._modules]
         calls = [functools.partial(self._modules[name].propose, **given[name], **where) for name in names]
         return {name: event for name, event in zip(names, self._run(calls)) if event.get("changes", True)}
@@ -592,11 +592,11 @@ class LifelongMemory:
     # What it is made of.
 
     def _is_user(self, speaker: str) -> bool:
-        """Decide whether a speaker is the user of the scope; nobody named is."""
+        """Decide whether a speaker is the scope's user, as unnamed ones are."""
         return not speaker or normal(speaker) == normal(self.scope.user)
 
     def _checked_filter(self, where: Any) -> dict[str, Any]:
-        """Return the values of a filter, all of them of fields or of labels that a note has or had.
+        """Return a filter's values; check its fields and labels.
 
         An empty memory has no labels yet, so it takes any key.
         """
@@ -663,7 +663,7 @@ class LifelongMemory:
         return self.module.state()
 
     def restore(self, data: bytes) -> None:
-        """Become what `state` returned. Raises InvalidInputError for other bytes; nothing has changed then."""
+        """Restore `state`'s bytes; others raise InvalidInputError and change nothing."""
         self.module.restore(data)
 
     def _state(self) -> tuple[Any, ...]:
@@ -705,7 +705,7 @@ class LifelongMemory:
         self.task_ids, self._turns, self._outcomes, self._references = task_ids, turns, outcomes, references
 
     def fork(self) -> Self:
-        """Return an independent memory, in this process only, that starts as what this one is now.
+        """Return an independent copy that lives in this process only.
 
         It costs no more for more facts: the graph shares what neither side changes, and a module that changes with
         tasks is copied when one side changes it first.
@@ -744,7 +744,7 @@ class LifelongMemory:
         )
 
     def _reviewed(self) -> bool:
-        """Return whether a contradiction of the last event was decided otherwise than by the rules."""
+        """Return whether others than rules decided the last event's contradiction."""
         if self.review is None or self.spatial is None:
             return False
         conflicts = self.spatial.conflicts
@@ -898,7 +898,7 @@ class LifelongMemory:
         exclude_task_ids: Iterable[str] = (),
         task_key: Callable[[str], str] = str,
     ) -> Pool:
-        """Return the pool of a step, and what was left out; arguments as for `pool`.
+        """Return a step's pool and the omitted records; arguments as `pool`.
 
         `task_key` gives what identifies the task behind an id.
         """
@@ -919,7 +919,7 @@ class LifelongMemory:
             return last[1]
 
     def _found_by(self, name: str, asked: Question, weight: Callable[[str], float] | None) -> list[Record]:
-        """Return what a module finds; one that changes with tasks only is searched once for each query of a task."""
+        """Search a module; cache those that change with tasks only."""
         if name in PER_STEP or asked.where:
             return answers(name, self._modules[name], asked, weight)
         key = (name, asked.query, asked.place, asked.k, asked.as_of, asked.of_task)
@@ -976,7 +976,7 @@ class LifelongMemory:
         return should_be_first(chances(statement(new), [statement(old)], [1])[0], new, old)
 
     def explain(self) -> str:
-        """Say why each item of the last retrieval was found, and what was left out for the budget."""
+        """Explain the last retrieval: reasons of items, those left out."""
         return "nothing was asked yet" if self._last is None else self._last.explain()
 
     def sightings(
@@ -1033,19 +1033,19 @@ class LifelongMemory:
     # Single entries.
 
     def get(self, id: str, *, as_of: int | None = None) -> Record | None:
-        """Return the entry of an id, past or current; None if there is none, or was none at a time."""
+        """Return an id's entry, past or current; None if absent."""
         as_of = None if as_of is None else checked_number("as_of", as_of)
         with self._locks.reading:
             module, number = self._place_of(id)
             return None if number is None else self._read(module, number, as_of)
 
     def _place_of(self, id: str) -> tuple[RecordMemory, Any]:
-        """Return the module of an id and its number there; None for the number if there is none."""
+        """Return an id's module and number there, None without one."""
         name, number = module_and_number(id, self._modules)
         return self._modules[name], self._modules[name].number_like(number)
 
     def _read(self, module: RecordMemory, number: Any, as_of: int | None = None) -> Record | None:
-        """Return a record as of a time, with references to it among its sources; None if absent then."""
+        """Return a record as of a time, with references; None if absent."""
         record = module.record(number) if as_of is None else module.record_at(number, as_of)
         return None if record is None else self._referred(record, as_of)
 
@@ -1075,7 +1075,7 @@ class LifelongMemory:
             return [record for record in found if record is not None and record.fits(wanted)]
 
     def history(self, id: str) -> list[Record]:
-        """List an entry's versions with their times, the present one last; of a thing's place, its places before."""
+        """List an entry's versions or a thing's places, oldest first."""
         with self._locks.reading:
             module, number = self._place_of(id)
             return [] if number is None else list(map(self._referred, (*module.past(number), module.record(number))))
@@ -1141,7 +1141,7 @@ class LifelongMemory:
         ]
 
     def delete(self, id: str) -> ForgetReceipt:
-        """Remove a note, an entry of episodic or semantic memory or of the profile, from files, too; as `forget`.
+        """Remove a single note or entry, from files, too, as `forget`.
 
         What the profile has from a note goes with it; what other notes told of the same is read from them again.
 
@@ -1157,11 +1157,11 @@ class LifelongMemory:
             return self._forget(Selector(entry=id))
 
     def export(self) -> str:
-        """Export all memory as lines of JSON, with ids, history, times, sources and trust; for `import_`."""
+        """Export all memory as lines of JSON for `import_`."""
         return exported(self.state())
 
     def import_(self, text: str) -> int:
-        """Become what was exported, from an empty memory of the same scope and modules; the number of entries.
+        """Import an export into an empty memory; return the entry count.
 
         Raises:
             InvalidInputError: a line that `export` did not write, with its number and field; another scope or
@@ -1191,7 +1191,7 @@ class LifelongMemory:
         episode: int | None = None,
         everything: bool | None = None,
     ) -> ForgetReceipt:
-        """Remove a user, an object, an episode or everything, files included; what was removed, and what looks like it.
+        """Forget a user, object, episode or everything; return a receipt.
 
         Args:
             user: who said it; a name, in any case. Of the user of the scope ("user" where it has no name) the profile
@@ -1206,7 +1206,7 @@ class LifelongMemory:
         return self._forget(self._known(Selector(user, object, episode, everything=everything)))
 
     def _known(self, selector: Selector) -> Selector:
-        """Check that a selector's user or episode exists. Raises InvalidInputError that names the known ones."""
+        """Check a selector's user or episode. Raises with the known ones."""
         with self._locks.reading:
             notes = list(self.notes.notes.values()) if self.notes is not None else []
             if selector.user is not None and not selector.is_user_of(self.scope):
@@ -1306,12 +1306,12 @@ class _RecordedGraph:
 
 
 def _text(value: Any) -> str:
-    """Return a text of a state: older versions took whatever they were given for one."""
+    """Return a state's text; older versions took anything for one."""
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def _is_doubtful(conflict: Ended, spatial: SpatialMemory) -> bool:
-    """Return whether a model read the new fact, or it is less sure than the one that it ended."""
+    """Return whether a new fact is a model's or less sure."""
     new, old = spatial.confidence(conflict.by), spatial.confidence(conflict.fact)
     return new is None or new < (1.0 if old is None else old)
 

@@ -103,14 +103,14 @@ class Claims(NamedTuple):
     ends: tuple[End, ...] = ()
 
     def ended(self, as_of: int | None = None) -> tuple[int | None, int | None]:
-        """Give the time since when the whole note is over, and since when a part; None for neither."""
+        """Return since when the whole note and a part are over."""
         ends = [end.time for end in self.ends if as_of is None or end.time <= as_of]
         last = max(ends, default=None)
         return (last, None) if ends and len(ends) >= self.num_claims else (None, last)
 
 
 def new_labels(labels: Any) -> dict[str, Value]:
-    """Check labels that a caller gives a note: those of `checked_labels` without the names in `RESERVED`."""
+    """Check a caller's labels; names in `RESERVED` are refused."""
     found = checked_labels(labels)
     for name in found:
         if normal(name).strip() in RESERVED:
@@ -211,7 +211,7 @@ class NoteMemory(RecordMemory):
         labels: Mapping[str, Value] | None = None,
         trust: Trust | None = None,
     ) -> dict[str, Any]:
-        """Make the event that `tell` records; nothing changes. Each text makes a note, a blank one makes none."""
+        """Make the event for `tell`: a note per text but blank ones."""
         trust = _usual_trust(kind) if trust is None else checked_trust("trust", trust)
         speaker, when, action = (
             checked_text("speaker", speaker),
@@ -241,13 +241,13 @@ class NoteMemory(RecordMemory):
     def number_of(
         self, text: str, *, speaker: str, when: str, trust: Trust, labels: Mapping[str, Value] | None = None
     ) -> int:
-        """Find the number that a told text has, or gets with the next event."""
+        """Find a text's number, the present or the next one."""
         text, speaker, when = checked_text("text", text), checked_text("speaker", speaker), checked_text("when", when)
         known = self._same.get(_key(text, TOLD, speaker, when, "", trust, new_labels(labels)))
         return self._next if known is None or self.notes[known].ended is not None else known
 
     def _ended_by(self, new: Claim, speaker: str, trust: Trust) -> list[tuple[int, int]]:
-        """(note, its claim) that a new claim of a speaker ends: the speaker's own, of no more trusted source."""
+        """List a speaker's (note, claim) pairs that a new claim ends."""
         found = []
         who = self.voice(speaker)
         for number in sorted(self._words.with_all(sorted(new.content), None if new.denied else self._denying)):
@@ -323,7 +323,7 @@ class NoteMemory(RecordMemory):
         return number
 
     def voice(self, speaker: str) -> str:
-        """Give one name for all ways to write a speaker; the user of the scope, also as a chat's role, has none."""
+        """Return a speaker's normal name; empty for the scope's user."""
         name = normal(speaker)
         return "" if name in (normal(self.scope.user or ""), *ROLES) else name
 
@@ -332,14 +332,14 @@ class NoteMemory(RecordMemory):
         return self.claims_in(self.notes[number].text)[: self.claims[number].num_claims]
 
     def claims_in(self, text: str) -> list[Claim]:
-        """List the claims of a note's text, or of one that stands for a part of it."""
+        """List the claims of a note's text or of a given part."""
         claims = self._claims.get(text)
         if claims is None:
             claims = self._claims[text] = claims_in(text)
         return claims
 
     def edited(self, number: int, time: int, text: str | None, labels: Mapping[str, Value] | None) -> dict[str, Any]:
-        """Make the event that gives a note another text or other labels; its history keeps what it was before.
+        """Make the event that changes a note's text or labels.
 
         Raises:
             InvalidInputError: there is no such note, the text is blank.
@@ -429,7 +429,7 @@ class NoteMemory(RecordMemory):
         self._newer = {number: rows for number, rows in rest.items() if rows}
 
     def _leave_key(self, number: int, note: Record) -> None:
-        """Mark a note as no longer saying its text, so that another one may say the same."""
+        """Free a note's text, so that another note may have it."""
         if self._same.get(key := _key_of(note)) == number:
             del self._same[key]
             others = self._words.with_all(sorted(set(content_words(_about(note))))) - {number}
@@ -537,7 +537,7 @@ class NoteMemory(RecordMemory):
         return [(do, note._replace(text=marked(self.line(number, note), note.trust))) for do, number, note in rows]
 
     def line(self, number: int, note: Record, as_of: int | None = None) -> str:
-        """Write a note as one line: date and speaker if they are known, the text, and since when it is over."""
+        """Write a note as a line: date, speaker, text, end."""
         text = f"{note.speaker}: {' '.join(note.text.split())}" if note.speaker else " ".join(note.text.split())
         text = f"[{note.data['when']}] {text}" if note.data["when"] else text
         whole, part = self.claims[number].ended(as_of)
@@ -671,7 +671,7 @@ class NoteMemory(RecordMemory):
 
     @staticmethod
     def _scores_beside(numbers: np.ndarray, own: np.ndarray, marks: Sequence[np.ndarray]) -> np.ndarray:
-        """Return what notes get of the scores of their neighbours in a conversation."""
+        """Return the scores that notes get from their conversation neighbours."""
         conversations, _, sorts = marks
         its = conversations[numbers]
         scores = np.zeros(len(numbers))
@@ -692,7 +692,7 @@ class NoteMemory(RecordMemory):
         stems: Sequence[str],
         marks: Sequence[np.ndarray],
     ) -> np.ndarray:
-        """Change own scores by all but words and vectors; return the notes with one.
+        """Adjust scores by other features; return the notes with a score.
 
         Args:
             own: score of each note, of words and vectors.
@@ -801,7 +801,7 @@ class NoteMemory(RecordMemory):
         return other
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove the notes that name an object, that an episode alone supports, that a user said, one note, or all.
+        """Remove the notes of a selector: object, episode, user, note, all.
 
         An earlier version that names the object goes; what a removed note had ended stays ended.
         """
@@ -857,7 +857,7 @@ class NoteMemory(RecordMemory):
         self._voices = {voice: its for voice, its in self._voices.items() if voice in voices}
 
     def _was_said_by(self, selector: Selector, note: Record) -> bool:
-        """Tell whether a selector's user said a text; one without a speaker is of the scope's user."""
+        """Tell whether a selector's user said a note, as its unnamed speaker."""
         if note.speaker:
             return selector.is_speaker(note.speaker, self.scope)
         return note.kind == TOLD and note.trust == "user" and selector.is_user_of(self.scope)
@@ -905,7 +905,7 @@ def _about(note: Record) -> str:
 
 
 def _key(text: str, *said: Any) -> tuple[Any, ...]:
-    """Return what is equal for the same text; `said`: kind, speaker, when, action, trust, labels."""
+    """Return a text's identity; `said`: kind, speaker, when, action, trust, labels."""
     *rest, labels = said
     return " ".join(text.split()).rstrip(".!"), *rest, tuple(sorted(labels.items()))
 

@@ -108,7 +108,7 @@ class Observation:
         return "\n".join(filter(None, [text, *(_sentence(*fact[:3]) for fact in self.facts)]))
 
     def denials(self, reader: Reader, reading: Reading) -> list[tuple[str, list[Sequence[Any]]]]:
-        """(sentence, facts) of each line and each given fact that only says what is not so; `reading` is of `said`."""
+        """List (sentence, facts) of each line or fact that only denies."""
         denies = [fact for fact in reading.facts if fact[1][:4] == NOT]  # at every step: `startswith` is slower
         if not denies and not self.facts:
             return []
@@ -122,12 +122,12 @@ class Observation:
         return [row for row in found if row[1]] + [(_sentence(*fact[:3]), [fact]) for fact in given]
 
     def status(self, reading: Reading) -> Status:
-        """Return how the action ended: as the world knows it, else as the text says."""
+        """Return the action's outcome, the world's if given, else the text's."""
         failed = True if self.failed is None and reading.refused else self.failed
         return "unknown" if failed is None else "failure" if failed else "success"
 
     def step(self, action: str, reading: Reading, unread: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Fields of the event of a step, and what each module is given.
+        """Return a step's event fields and each module's arguments.
 
         Args:
             action: what was done.
@@ -191,7 +191,7 @@ class Observation:
 def checked_observation(
     text: Any, facts: Any, images: Any, pose: Any, time: Any, outcome: Any, *, trust: Any
 ) -> Observation:
-    """Return the observation. Raises InvalidInputError for an argument of another type or out of range."""
+    """Return the observation. Raises InvalidInputError for a bad argument."""
     said, failed = checked_text("text", text), None
     if outcome is not None:
         outcome = checked_outcome(outcome)
@@ -234,7 +234,7 @@ def _items(name: str, value: Any) -> Iterable[Any]:
 
 
 def checked_facts(facts: Any) -> list[list[Any]]:
-    """Return the facts, each as [subject, relation, object, confidence]. Raises InvalidInputError for what is none."""
+    """Return facts as [subject, relation, object, confidence]. Raises InvalidInputError."""
     return [_checked_fact(fact) for fact in _items("facts", facts)]
 
 
@@ -252,7 +252,7 @@ def _checked_fact(fact: Any) -> list[Any]:
 
 
 def refusal(subject: str, relation: str, object_: str, sure: float | None, reason: str) -> tuple[str, str]:
-    """Return a fact that was not believed as a sentence, and the reason in brackets."""
+    """Write a refused fact as a sentence with the reason in brackets."""
     how_sure = "" if sure is None else f" (confidence {sure:.2f})"
     return f"{_sentence(subject, relation, object_).rstrip('.')}{how_sure}.", f"({reason})"
 

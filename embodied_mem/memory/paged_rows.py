@@ -78,7 +78,7 @@ class PagedRows:
                 view[column, position] = value
 
     def set_many(self, numbers: Sequence[int], columns: Mapping[int, Sequence[int]]) -> None:
-        """Replace numbers of several rows: column -> one value for each row. Of a row that comes twice, the last."""
+        """Replace columns of several rows; of a repeated row the last counts."""
         pages = {number // PAGE for number in numbers}
         for page in pages:
             self._writable(page)
@@ -114,7 +114,7 @@ class PagedRows:
         return first, self._pages[number][:, : self._count - first]
 
     def where(self, page: int, column: int, value: int, other: int) -> tuple[list[int], list[int]]:
-        """Rows of a page that have a value in a column, and what they have in another one."""
+        """Return a page's rows with a column's value, and another column's values."""
         first = page * PAGE
         found, values = _native.where(self._pages[page], min(self._count - first, PAGE), column, value, other)
         return [row + first for row in found], values
@@ -142,7 +142,7 @@ class PagedRows:
             raise InvalidInputError(f"state: expected numbers from {least} to {most} in the rows; it is damaged")
 
     def fork(self) -> PagedRows:
-        """Return an independent copy; both sides copy a page when they first write to it."""
+        """Return an independent copy, made page by page at first writes."""
         other = PagedRows(self.width)
         other._count, other._pages, other._views = self._count, list(self._pages), list(self._views)
         self._own = set()
@@ -154,7 +154,7 @@ class PagedRows:
 
     @classmethod
     def from_bytes(cls, data: bytes, width: int) -> PagedRows:
-        """Return the rows that `to_bytes` wrote. Raises InvalidInputError if the length is no whole number of rows."""
+        """Read the rows of `to_bytes`. Raises InvalidInputError for other lengths."""
         if len(data) % (width * _TYPE.itemsize):
             raise InvalidInputError(f"rows: expected a multiple of {width * _TYPE.itemsize} bytes, got {len(data)}")
         values = np.frombuffer(data, _TYPE).reshape(-1, width)

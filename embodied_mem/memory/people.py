@@ -54,7 +54,7 @@ _CONDITION = re.compile(r"\b(?:when(?:ever)?|if|before|after|(?:every|each) time
 
 
 def role_in(text: str) -> tuple[str, str] | None:
-    """Find role and name in a text that only says who somebody is."""
+    """Find role and name in a text that only introduces somebody."""
     if "my" not in text.lower() or text.rstrip().endswith("?") or not _NO_NAMING.isdisjoint(words_of(text)):
         return None
     role, names, before = list[str](), list[str](), ""
@@ -98,7 +98,7 @@ def named_for(question: str, names: Mapping[str, str]) -> str:
 
 
 def words_of_role(question: str, people: Collection[str] = ()) -> set[str]:
-    """Return the words of the role, of these people, that a question asks the name for; none of others."""
+    """Return the role's words whose name a question asks for."""
     words = words_of(question)
     is_name = words[:1] == ["who"] or not _NAMING.isdisjoint(words)
     return set(words) - LIGHT - _NAMING - set(people) if is_name else set()
@@ -125,6 +125,6 @@ def is_limit(text: str) -> bool:
 
 
 def is_standing(text: str) -> bool:
-    """Decide whether a text asks for something on a condition, for good: "Always knock before you enter"."""
+    """Recognise a standing conditional wish: "Always knock before you enter"."""
     plain = normal(text)
     return _STANDS.search(plain) is not None and _CONDITION.search(plain) is not None

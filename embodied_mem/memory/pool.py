@@ -254,7 +254,7 @@ def _others(
 
 
 def _told_since(item: Record, places: Sequence[Record], age: int) -> str:
-    """Write when something was told first, and when it was told again or seen at its place."""
+    """Write when a record was told first and last confirmed."""
     words = set() if _DENIAL.search(item.text) else set(words_of(item.text))
     tasks = [item.sources[-1].episode]
     for place in places:

@@ -219,7 +219,7 @@ class Known:
         return any(one.since <= time and (one.until is None or time < one.until) for one in self.versions)
 
     def _tell(self, said: Knowledge, source: tuple[int, int], time: int) -> None:
-        """Make a version of what is said, if it is another one or the last one has ended."""
+        """Make a version if the text differs or the last one ended."""
         was = self.now
         new = version_of(said, source, time)._replace(notes=was.notes)
         if said.extends:
@@ -321,7 +321,7 @@ class UserProfile(RecordMemory):
         return event
 
     def untold(self, left: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-        """Return changes of knowledge that lost a note: to other texts, or its end.
+        """Return changes of knowledge that lost a note: other texts, ends.
 
         Args:
             left: knowledge -> the other texts that told it and are still so, the latest first.

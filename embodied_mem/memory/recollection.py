@@ -86,7 +86,7 @@ class Recollection:
         return "\n".join(item.text for item in self.items)
 
     def explain(self) -> str:
-        """Write a line for everything found: given or left out, module, source, episode, step, and why."""
+        """Write a line for each found item: its fate, source and reason."""
         limit = "no limit" if self.budget_tokens is None else f"limit {self.budget_tokens}"
         time = "" if self.as_of is None else f" (as of {self.as_of})"
         lines = [f"query: {self.query}{time}", f"given: {len(self.items)} items, {self.tokens} tokens ({limit})"]
@@ -109,7 +109,7 @@ def _line(item: Record) -> str:
 
 
 def count_tokens(text: str) -> int:
-    """About how many tokens a text is: one per four characters, at least one; a line break is in it."""
+    """Estimate a text's tokens: one per four characters, at least one."""
     return len(text) // 4 + 1
 
 
@@ -121,7 +121,7 @@ def pack(
     as_of: int | None = None,
     counter: Callable[[str], int] = count_tokens,
 ) -> Recollection:
-    """Return what fits the budget: first the best item of each module, then the others by score, as long as they fit.
+    """Return what fits the budget: each module's best, then by score.
 
     A text that a chosen item has already is left out, whatever mark it ends in. What a source of little trust says
     becomes a quotation. Items and what was left out come best first.
@@ -254,7 +254,7 @@ class Recent:
         self._given.append(found.items)
 
     def item_of(self, text: str) -> Record | None:
-        """Return what was recalled in these words, however they are written; None for any other text."""
+        """Return the item recalled in these words, in any spelling, or None."""
         recent, forms = tuple(self._given), self._forms
         if forms[0] != recent:
             items = itertools.chain.from_iterable(recent)
@@ -279,7 +279,7 @@ class References:
         return tuple(self._rows.get(entry, ()))
 
     def remove(self, episode: int | None, is_there: Callable[[str], bool]) -> int:
-        """Forget those of an episode and those of entries that are not there any more; how many."""
+        """Forget an episode's references and dangling ones; return the count."""
         before = sum(map(len, self._rows.values()))
         kept = {
             entry: [row for row in rows if row.episode != episode]

@@ -110,7 +110,7 @@ class Record(NamedTuple):
         return self.trust in QUOTED and self.kind != "step"
 
     def fits(self, wanted: Mapping[str, Any]) -> bool:
-        """Decide whether fields, data and labels have these values; no label hides another field."""
+        """Decide whether fields, data and labels have these values."""
         own = {**self.labels, **self.data}
         own |= {name: value for name in _OWN if (value := getattr(self, name))}
         if self.module == "notes":
@@ -118,7 +118,7 @@ class Record(NamedTuple):
         return all(name in own and own[name] == value for name, value in wanted.items())
 
     def quoted(self) -> Record:
-        """Make a quotation of what others say; the text of a step is one by itself."""
+        """Quote what others say; a step's text is a quotation already."""
         return self._replace(text=marked(self.text, self.trust)) if self.is_quoted else self
 
     def until(self, time: int) -> Record:
@@ -148,7 +148,7 @@ class RecordMemory(RecordedModule):
         """Make the record of a number of `numbers`."""
 
     def number_like(self, text: str) -> Any:
-        """Find the number that an id ends in; None if there is none."""
+        """Find the number at an id's end; None without one."""
         return next((number for number in self.numbers() if str(number) == text), None)
 
     def records(self) -> list[Record]:
@@ -160,22 +160,22 @@ class RecordMemory(RecordedModule):
         return []
 
     def record_at(self, number: Any, time: int) -> Record | None:
-        """Make a record as it was at a time; None if it was not there yet."""
+        """Make a record as of a time; None if absent then."""
         now = self.record(number)
         return now.until(time) if now.recorded <= time else None
 
     def done(self) -> list[tuple[str, Record]]:
-        """List what the last event did ("add", "repeat", "update", "end"), each with the record for a receipt."""
+        """List the last event's operations ("add", "repeat", "update", "end") with records."""
         return [(do, self.record(number).quoted()) for do, number in getattr(self, "changed", ())]
 
 
 def row_of(record: Record) -> dict[str, Any]:
-    """Make a row of JSON of a record, without what is as usual."""
+    """Make a record's JSON row without default values."""
     return {name: value for name, value in zip(Record._fields, record) if name not in _USUAL or value != _USUAL[name]}
 
 
 def record_of(row: Any) -> Record:
-    """Make the record of a row. Raises InvalidInputError that names the field for what `row_of` does not give."""
+    """Make a row's record. Raises InvalidInputError naming a bad field."""
     given = dict(checked_mapping("state: record", row))
     if unknown := given.keys() - _TYPES.keys():
         raise InvalidInputError(f"state: record: expected some of {', '.join(_TYPES)}, got {shown(min(unknown))}")
@@ -212,14 +212,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def whole_number(text: str) -> int | None:
-    """Read the number that an id ends in, as it is written there; None for anything else."""
+    """Read the number at an id's end; None for other spellings."""
     if not text.isdecimal() or not text.isascii() or len(text) > _MOST_DIGITS:
         return None
     return int(text) if str(int(text)) == text else None
 
 
 def module_and_number(entry: Any, modules: Mapping[str, Any]) -> tuple[str, str]:
-    """Split an id. Raises InvalidInputError for what is none, or of a module that is not there."""
+    """Split an id. Raises InvalidInputError for unknown modules and other texts."""
     name, mark, number = checked_text("id", entry).partition(":")
     if not mark or name not in modules:
         raise InvalidInputError(

@@ -313,7 +313,7 @@ class WordIndex:
         self._lengths[number] = 0
 
     def with_all(self, words: Sequence[str], among: Set[int] | None = None) -> set[int]:
-        """Return ids of the texts that have all of these words, of some or of all."""
+        """Return ids of texts, some or all, that have all words."""
         rows: list[Collection[int]] = [self._having.get(word, {}) for word in words]
         if rows and among is not None:
             rows.append(among)
@@ -527,7 +527,7 @@ def squashed(scores: np.ndarray) -> np.ndarray:
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return positions of the largest values, best first, of equal ones the first."""
+    """Return positions of the largest values, best first, ties by position."""
     at = np.arange(len(values))
     if len(values) > count:
         at = (values >= np.partition(values, -count)[-count]).nonzero()[0]
@@ -535,7 +535,7 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def sorted_union(some: np.ndarray, others: np.ndarray, size: int) -> np.ndarray:
-    """Return the numbers below `size` that are in one of two arrays, each once; faster than `np.union1d`."""
+    """Unite two arrays of numbers below `size`, faster than `np.union1d`."""
     is_there = np.zeros(size, np.bool_)
     is_there[some] = is_there[others] = True
     return is_there.nonzero()[0]
@@ -550,7 +550,7 @@ class Asked:
         self._whole = sum(self.weights.values())
 
     def share(self, text: str) -> float:
-        """Return the share of the query's weight of words that a text has; 0 for a query without telling words."""
+        """Return the share of the query's word weight in a text."""
         return self.share_of(set(content_words(text))) if self._whole else 0.0
 
     def share_of(self, words: Container[str]) -> float:

@@ -83,7 +83,7 @@ _CHANGES = {
 
 @functools.lru_cache(4096)
 def plain(command: str) -> str:
-    """Return a command about classes: "take mug 2 from desk 1" -> "take mug from desk"."""
+    """Replace names by classes: "take mug 2" -> "take mug"."""
     return _NUMBERED.sub(r"\1", " ".join(command.lower().split()))
 
 
@@ -109,7 +109,7 @@ class SemanticMemory(EntryMemory):
         place: str = "",
         outcomes: Mapping[int, bool] | None = None,
     ) -> dict[str, Any]:
-        """Return the event that `learn` records; nothing changes. The writer is asked here, never on replay."""
+        """Make the event for `learn`; ask the writer here, never on replay."""
         episode, number, time, _ = learning(episode, number, time, place)
         events, refused = effects(self._reader, episode, outcomes), refusals(self._reader, episode, outcomes)
         changes = [*self._found(episode, number), *self._works(events, number)]
@@ -121,7 +121,7 @@ class SemanticMemory(EntryMemory):
     def propose_action(
         self, turns: Sequence[tuple[str, str]], refused: bool, *, number: int, time: int, outcomes: Mapping[int, bool]
     ) -> dict[str, Any]:
-        """Return the event with what the last action of a running task teaches; no writer is asked.
+        """Make the event that a running task's last action teaches, without writer.
 
         That is whether its command had an effect, and what made it work. The end of the task finds the same again, as
         further sources of the same lessons.
@@ -233,7 +233,7 @@ class SemanticMemory(EntryMemory):
         return any(data.get("command") == command and data.get("fix") for data in found)
 
     def _written(self, writer: ChatWriter, episode: Episode, number: int) -> list[dict[str, Any]]:
-        """Changes that the chat writer asks for; none if an answer cannot be used."""
+        """Return the chat writer's changes; none if an answer is unusable."""
         turns = [f"{step.action} -> {answer}" for step, answer in zip(episode.steps, episode.answers)]
         told = f"Task: {episode.goal}\nOutcome: {'won' if episode.won else 'failed'}\n" + "\n".join(turns)
         lessons = writer.ask(_EXTRACT, told, lambda value: list(map(parse_text, value["lessons"])), _LESSONS)
@@ -266,7 +266,7 @@ class SemanticMemory(EntryMemory):
         return changes
 
     def _said_again(self, text: str) -> Entry | None:
-        """Return the lesson of the writer's that says the same in the same words, whatever their order and number."""
+        """Return the writer's lesson with the same words in any order."""
         gist = _gist(text)
         for number in self._by_term.get(next(iter(sorted(_WORD.findall(plain(text)), key=len, reverse=True)), ""), ()):
             data = self.entries[number].data
@@ -357,19 +357,19 @@ class SemanticMemory(EntryMemory):
     # Reading.
 
     def places_of(self, kind: str) -> list[tuple[str, int]]:
-        """Classes of receptacles in which things of a class were found, with counts, the most frequent first."""
+        """Return (receptacle class, count) for things of a class, commonest first."""
         entry = self.get(f"found|{checked_text('kind', kind)}")
         return [] if entry is None else [(place, count) for (_, place), count in self._places(entry)]
 
     def found_in(self, kind: str, episodes: Collection[int]) -> list[str]:
-        """Receptacles in which things of a class were seen first in these episodes, the latest episode first."""
+        """List receptacles where a class was seen first, latest episode first."""
         entry = self.get(f"found|{checked_text('kind', kind)}")
         rows = [row for row in entry.support if row.episode in episodes] if entry is not None else []
         rows.sort(key=lambda row: -row.episode)
         return list(dict.fromkeys(_holder(row)[1] for row in rows))
 
     def _places(self, entry: Entry) -> list[tuple[tuple[str, str], int]]:
-        """((relation, class of receptacle), count), the most frequent first, ties by name; a row is counted once."""
+        """Count (relation, receptacle class) over rows, commonest first, ties by name."""
         done, counts = self._tallies.get(entry.id, (0, {}))
         if done > len(entry.support):
             done, counts = 0, {}
@@ -382,13 +382,13 @@ class SemanticMemory(EntryMemory):
         return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
     def tools_for(self, verb: str) -> list[tuple[str, int]]:
-        """Classes of appliances that "clean", "heat", "cool" or are to "use", with counts, the most used first."""
+        """Return (appliance class, count) for an operation, most used first."""
         found = [self.entries[number] for number in self._by_term.get(checked_text("verb", verb), ())]
         counts = [(e.data["terms"][1], len(e.support)) for e in found if e.key.startswith(f"works|{verb}|")]
         return sorted(counts, key=lambda pair: -pair[1])
 
     def retrieve(self, query: str, k: int = 8, *, as_of: int | None = None) -> list[Record]:
-        """Return the `k` entries that fit best: those about a word of the query, by the share of it, then similar ones.
+        """Return the `k` best entries: by shared words, then by similarity.
 
         score = the larger of 0.3 + 0.6 * share and cosine, if above `SIMILAR`; share is the part of the entry's words
         that the query names. Ties go to what was seen more often.
@@ -418,7 +418,7 @@ class SemanticMemory(EntryMemory):
 
 
 def _fix(pairs: list[tuple[str, str]], refused: list[bool], failed: int) -> str:
-    """Find what had an effect before a failed command worked; empty if it never did, or at once."""
+    """Find what made a failed command work later; empty if nothing."""
     action = pairs[failed][0]
     last = ""
     for (other, _), without_effect in zip(pairs[failed + 1 :], refused[failed + 1 :]):
@@ -463,7 +463,7 @@ def _gist(text: str) -> frozenset[str]:
 
 
 def _parse_changes(value: Any, known: set[int]) -> list[tuple[str, int | None, str]]:
-    """(do, id, text) for each change. Raises ValueError for one that is malformed or about an entry not shown."""
+    """Return (do, id, text) changes. Raises ValueError for malformed or unshown ones."""
     if not isinstance(value, list) or len(value) > _MAX_LESSONS + len(known):
         raise ValueError("expected a list of changes, no more than there are lessons")
     changes: list[tuple[str, int | None, str]] = []

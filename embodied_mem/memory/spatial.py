@@ -573,7 +573,7 @@ class SpatialMemory(RecordMemory):
         return believed
 
     def _doubted(self, fact: list[Any], looks: Mapping[str, Any]) -> tuple[float | None, str]:
-        """Return the confidence in a fact by all sightings, and why it is refused.
+        """Return a fact's confidence over all sightings and its refusal's reason.
 
         The reason is empty for a fact that is believed.
         """
@@ -1110,7 +1110,7 @@ class SpatialMemory(RecordMemory):
         return items
 
     def _head(self, fact: int, known: Known) -> tuple[Any, ...]:
-        """Return the first fields of the record of a fact, up to its images."""
+        """Return the leading fields of a fact's record, up to images."""
         head = known.head
         if head is None:
             subject, relation, object_ = known.subject, known.relation, known.object
@@ -1167,7 +1167,7 @@ class SpatialMemory(RecordMemory):
             return [self._head(*one)[3] for one in zip(facts, self._index.all_known(facts, now))]
 
     def trust_of(self, fact: int) -> Trust:
-        """Return the level of the most trusted source of a fact, past or current."""
+        """Return the level of a fact's most trusted source."""
         return self._trust.get(fact, "sensor")
 
     def triple(self, fact: int) -> tuple[str, str, str]:
@@ -1204,7 +1204,7 @@ class SpatialMemory(RecordMemory):
             return found
 
     def past(self, number: int) -> list[Record]:
-        """List where the thing of a fact about a place was before; nothing of another fact."""
+        """List earlier places of a place fact's thing; none for other facts."""
         placing, holding = self.relations.placing, self.relations.holding
         subject, relation, object_ = self.triple(number)
         if relation not in placing + holding:
@@ -1247,7 +1247,7 @@ class SpatialMemory(RecordMemory):
         return items
 
     def _hit(self, fact: int, known: Known) -> tuple[Any, ...]:
-        """Return the fields of the record of a found fact, up to its trust; its source is the last sighting."""
+        """Return a found fact's record fields up to trust, by last sighting."""
         last, trust = known.seen, self._trust.get(fact, "sensor") if self._trust else "sensor"
         if self._source is None or self._source[0] != last:
             self._source = last, (self._source_named(last.episode, last),)  # one for all that was seen together

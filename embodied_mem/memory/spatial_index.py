@@ -414,7 +414,7 @@ class SpatialIndex:
         return [known.object for _, known in self.facts_at(node) if known.relation == STATE]
 
     def place_of(self, node: str) -> tuple[str, str, str] | None:
-        """Return the current fact about a thing's place; None if it is held."""
+        """Return the current fact of a thing's place; None while held."""
         with self.graph.snapshot() as now:
             number = now.find(node)
             fact = None if number is None else self.last_place(number)
@@ -424,7 +424,7 @@ class SpatialIndex:
         return (known.subject, known.relation, known.object) if known.subject_id == number else None
 
     def looked_at(self, node: int) -> int:
-        """Return the time of the last complete look at a node, or -1."""
+        """Return the last complete look's time at a node, or -1."""
         return self._nodes.get(node, _LOOKED)
 
     def in_place(self, place: str) -> Mapping[str, Sequence[int]]:
@@ -447,7 +447,7 @@ class SpatialIndex:
         self._here[place] = things
 
     def of_kind(self, place: str, kind: str) -> list[int]:
-        """Return ids of the things of a class in a place, oldest first."""
+        """Return ids of a class's things in a place, oldest first."""
         if (here := self._here.get(place)) is not None:
             return list(here.get(kind, ()))
         code = self._kinds.find(kind)

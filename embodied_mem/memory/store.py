@@ -133,7 +133,7 @@ class MemoryStore:
         repair: bool = False,
         to: int | None = None,
     ):
-        """Open or make the folder, and bring the new modules to its state.
+        """Open or make the folder and restore the new modules.
 
         Args:
             directory: the folder, or a `postgres.Server`.
@@ -284,7 +284,7 @@ class MemoryStore:
             raise InvalidInputError(f"{self._name}: expected a module {shown(name)} to be given, got {known}") from None
 
     def record(self, module: str, event: Mapping[str, Any]) -> Any:
-        """Put an event on the disk and apply it; return what the module returns.
+        """Record an event, apply it, return the module's result.
 
         What is applied is what JSON makes of the event, as it will be when it is read back: tuples become lists.
 
@@ -332,7 +332,7 @@ class MemoryStore:
         return results
 
     def _applied(self, module: str, event: Any) -> Any:
-        """Return what a module makes of an event that is on the disk."""
+        """Apply a recorded event; return the module's result."""
         try:
             return self._apply[module](event)  # it was checked before it was recorded
         except InvalidInputError:

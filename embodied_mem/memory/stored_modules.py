@@ -81,11 +81,11 @@ class Selector:
         return self.object is not None and self._pattern.search(folded(text)) is not None
 
     def is_like(self, text: str) -> bool:
-        """Test for a form of the object's name that `in_text` does not decide."""
+        """Test for a form of the object's name that `in_text` misses."""
         return self.object is not None and looks_like(self.object, text)
 
     def is_name(self, name: str) -> bool:
-        """Test for the user's or object's name in any Unicode form and case."""
+        """Test for the selector's name in any Unicode form and case."""
         meant = self.user or self.object
         return meant is not None and folded(name).split() == folded(meant).split()
 
@@ -111,7 +111,7 @@ class MemoryModule(Protocol):
     """A memory as its keeper sees it. The same events in the same order give the same `state()`."""
 
     def check(self, event: dict[str, Any]) -> None:
-        """Raise InvalidInputError for an event that no state can apply; the store asks before it records one."""
+        """Raise InvalidInputError for an event that no state can apply."""
 
     def apply(self, event: dict[str, Any]) -> Any:
         """Apply the event; return what `MemoryStore.record` returns.
@@ -225,7 +225,7 @@ class RecordedModule(abc.ABC):
 
     @abc.abstractmethod
     def _state(self) -> tuple[Any, ...]:
-        """Return what is written beside the scope, then the parts that are bytes."""
+        """Return the JSON fields beside the scope, then the byte parts."""
 
     @abc.abstractmethod
     def _restore(self, state: Mapping[str, Any], parts: Sequence[bytes]) -> None:

@@ -110,7 +110,7 @@ class TemporalMemory(RecordMemory):
         self._record({"op": "begin", "episode": episode, "time": time})
 
     def observe(self, action: str, text: str, *, episode: int, step: int, time: int) -> None:
-        """Take note of one step: what was done, and what the world answered."""
+        """Record one step: the action and the world's answer."""
         self._record(self.propose(action, text, episode=episode, step=step, time=time))
 
     def propose(
@@ -125,7 +125,7 @@ class TemporalMemory(RecordMemory):
         trust: Trust = "sensor",
         sentence: str | None = None,
     ) -> dict[str, Any]:
-        """Return the event that `observe` records; nothing changes. The summarizer is asked here, never on replay.
+        """Make the event for `observe`; ask the summarizer here, never on replay.
 
         Args:
             action, text: what was done, and what the world answered.
@@ -151,7 +151,7 @@ class TemporalMemory(RecordMemory):
         return event
 
     def _is_raw(self, text: str) -> bool:
-        """Return whether a text is no short sentence already: no rule reads it, or it would be cut."""
+        """Return whether a text needs a summary: unreadable by rules, or long."""
         length = len(" ".join(text.split()))
         return length > _MAX_CHARACTERS or (length > _SHORT and not self._reader.read(text).understood)
 
@@ -217,7 +217,7 @@ class TemporalMemory(RecordMemory):
         return "\n".join(entry.text for entry in self.entries)
 
     def retrieve(self, query: str = "", *, as_of: int | None = None) -> list[Record]:
-        """Return the entries as items, newest first; the query does not matter, since they are few.
+        """Return all entries as items, newest first, whatever the query.
 
         Args:
             query: anything.
@@ -247,7 +247,7 @@ class TemporalMemory(RecordMemory):
             checked_trust("state: trust", entry.trust)
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove the entries of an episode, those that name an object, or all.
+        """Remove an episode's entries, those naming an object, or all.
 
         A summary that rules wrote loses what it says about the object and stays.
         """

@@ -37,7 +37,7 @@ def checked_trust(name: str, value: Any) -> Trust:
 
 
 def marked(text: str, trust: Trust) -> str:
-    """Return the text as it is written for readers: a quotation on one line if its source is trusted little."""
+    """Write a text for readers, quoted if its source is little trusted."""
     if trust not in QUOTED:
         return text
     said = " ".join(text.split()).replace('"', "'")
@@ -54,7 +54,7 @@ _LEADS = {
 
 
 def unmarked(text: str) -> tuple[str, Trust | None]:
-    """Take the mark off a quotation of `marked`, and name its level; any other text stays, with None.
+    """Split a quotation of `marked` into text and level, None without mark.
 
     Blanks, punctuation, case, quotation marks and Unicode form make no difference. A text with a quotation further
     inside has its level, too, and stays as it is.
@@ -76,6 +76,6 @@ def unmarked(text: str) -> tuple[str, Trust | None]:
 
 
 def least_trust(text: str, trust: Trust) -> Trust:
-    """Give the trust of who says a text, or that of what it quotes if this is less."""
+    """Return the lesser trust of a text's speaker and its quotation."""
     level = unmarked(text)[1]
     return trust if level is None else min(trust, level, key=RANK.__getitem__)

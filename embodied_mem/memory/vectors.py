@@ -61,7 +61,7 @@ class VectorIndex:
         self._native = _native.vectors.VectorIndex(dim, metric, kind, connectivity, ef_construction)
 
     def add(self, ids: Any, vectors: Any, num_threads: int | None = None) -> None:
-        """Add vectors, in place of those with the same ids. On an error nothing has changed.
+        """Add or replace vectors by id; an error changes nothing.
 
         Args:
             ids: int64[N], different, 0 or more.
@@ -162,7 +162,7 @@ class VectorIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> VectorIndex:
-        """Return the index of a file; it answers as the saved one did.
+        """Load an index that answers as the saved one did.
 
         Raises:
             DataNotFoundError: there is no such file.
@@ -253,7 +253,7 @@ class Looks:
         return 0 if self._index is None else len(self._index)
 
     def encoded(self, vectors: Mapping[str, Any]) -> dict[str, str]:
-        """Return vectors by name, of length 1, as texts. Raises InvalidInputError for what is none."""
+        """Return unit vectors by name, as texts. Raises InvalidInputError."""
         rows = {name: unit_vector(name, vector) for name, vector in vectors.items()}
         self._check_widths(rows)
         return {name: encoded_vector(row) for name, row in rows.items()}
@@ -300,7 +300,7 @@ class Looks:
         return {int(node): float(score) for node, score in zip(ids[0], scores[0])}
 
     def cosine(self, node: int, vector: np.ndarray) -> float | None:
-        """Return how much a node looks like this; None without a vector of it."""
+        """Return a node's visual similarity; None without its vector."""
         if self._index is None or node not in self._index:
             return None
         return float(self._index.vector(node) @ vector)
@@ -329,7 +329,7 @@ class Looks:
 
 
 def unit_vector(name: str, vector: Any) -> np.ndarray:
-    """Return float32[d] of length 1. Raises InvalidInputError for no or a zero vector."""
+    """Return a unit float32[d]. Raises InvalidInputError for zero or other input."""
     try:
         row = np.asarray(vector, np.float32)
     except (TypeError, ValueError) as error:

@@ -43,7 +43,7 @@ _EMPTY = (_NONE,) * _WIDTH
 
 
 def checked_pose(value: Any) -> list[float]:
-    """x, y, z, and a quaternion if there is one. A pose of x and y is at height 0."""
+    """Return x, y, z and perhaps a quaternion; z defaults to 0."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     numbers = [_checked_size("pose", one) for one in checked_rows("pose", value)]
@@ -116,7 +116,7 @@ class ViewMemory(RecordMemory):
             checked_clock(event["clock"])
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """`apply` of an event that has passed `check`. Raises InvalidInputError for one that is older than the last."""
+        """Apply a checked event. Raises InvalidInputError if older than the last."""
         number = len(self._rows)
         if number and self._rows.get(number - 1, _TIME) > event["time"]:
             raise InvalidInputError(f"{_EVENT}: expected a time from the last one on, got {event['time']}")
@@ -138,7 +138,7 @@ class ViewMemory(RecordMemory):
         return found
 
     def record(self, number: int) -> Record:
-        """Make the record of a view; its data has the "clock". Raises InvalidInputError if there is none."""
+        """Make a view's record with its "clock". Raises InvalidInputError without one."""
         if not self.has(number):
             raise InvalidInputError(f"view: expected the number of one, got {shown(number)}")
         time, episode, step, clock, *numbers = self._rows[number]
@@ -158,7 +158,7 @@ class ViewMemory(RecordMemory):
         return number if number is not None and self.has(number) else None
 
     def at(self, time: int) -> Record | None:
-        """Return the view of a time of the memory; None if there is none."""
+        """Return the view at a memory time; None without one."""
         number = bisect.bisect_left(range(len(self._rows)), time, key=lambda row: self._rows.get(row, _TIME))
         return self.record(number) if self.has(number) and self._rows.get(number, _TIME) == time else None
 
@@ -167,7 +167,7 @@ class ViewMemory(RecordMemory):
         return 0 <= number < len(self._rows) and self._rows.get(number, _EPISODE) != _NONE
 
     def near(self, pose: Sequence[float] | None, within_m: float, after: float | None = None) -> np.ndarray:
-        """int64[n] times of the memory, ascending, of views from near a pose and after a time of the caller's clock.
+        """Return ascending int64[n] times of views near a pose after `clock`.
 
         Args:
             pose: x, y, z in metres; None for anywhere.
@@ -209,7 +209,7 @@ class ViewMemory(RecordMemory):
         return other
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove the views of an episode, the images that show an object or whose path or labels name it, or all."""
+        """Remove an episode's views, an object's images, or all."""
         views, images = len(self), len(self._pictures)
         if selector.everything:
             self._clear()

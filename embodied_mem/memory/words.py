@@ -69,12 +69,12 @@ _EXPLAINED = re.compile(rf"(?<![\w-])(?P<name>{_NAME}), (?P<own>{_OWN}) (?P<role
 
 
 def without_appositions(text: str) -> str:
-    """Return the text with "my daughter Lily" for "Lily, my daughter," and "my daughter, Lily,"."""
+    """Rewrite "Lily, my daughter," and "my daughter, Lily," as "my daughter Lily"."""
     return _INTRODUCED.sub(r"\g<own> \g<role> \g<name>", _EXPLAINED.sub(r"\g<own> \g<role> \g<name>", text))
 
 
 def called_by_name(text: str, roles: Container[str]) -> str:
-    """Return the text with "Lily" for "my daughter Lily", for roles of these last words."""
+    """Replace "my daughter Lily" by "Lily" for roles with these words."""
     text = without_appositions(text)
     return _INTRODUCED.sub(lambda found: found["name"] if found["role"].split()[-1] in roles else found[0], text)
 
@@ -101,7 +101,7 @@ def spelling(name: str) -> str:
 
 
 def forms(word: str) -> set[str]:
-    """Return a normal word's possible singulars and plurals, itself included; too many rather than too few."""
+    """Return a word's possible singulars and plurals, rather too many."""
     if not word[-1:].isalpha():
         return {word}
     found: set[str] = set()
@@ -111,7 +111,7 @@ def forms(word: str) -> set[str]:
 
 
 def singular(word: str) -> str:
-    """Return the singular of a normal word in plural; any other word as it is."""
+    """Return a plural's singular, any other normal word unchanged."""
     if word in _ONE_OF or len(word) < 3 or not word.endswith("s") or word.endswith(_NO_PLURAL):
         return _ONE_OF.get(word, word)
     if (found := _IN_F.search(word)) is not None:
@@ -122,14 +122,14 @@ def singular(word: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the normal text with one form of each quotation mark, apostrophe and hyphen."""
+    """Normalize a text's quotation marks, apostrophes and hyphens."""
     if text.isascii():
         return text.lower()
     return normal(text.translate(_MARKS_OF_WRITING)).translate(_MARKS_OF_WRITING)
 
 
 def names(thing: str) -> re.Pattern[str]:
-    """Make the pattern of a thing in a `folded` text: its words, the last in any number or as an owner.
+    """Make a thing's pattern for `folded` text, in any number or possessive.
 
     Between words stand blanks, line breaks, underscores, quotation marks, hyphens, or nothing. Digits that go on, as in
     "mug 10" for "mug 1", are another thing. In scripts without spaces any place in a text counts, and a Korean word may
@@ -161,7 +161,7 @@ def _spelled(word: str, last: bool) -> str:
 
 
 def _end(form: str) -> str:
-    """Return the last letter; before an "s" may stand an apostrophe, as in "Ann's"."""
+    """Make the pattern of a name's last letter, "Ann's" or "Anns"."""
     between = "" if len(form) == 1 else "['-]?" if form[-1] == "s" else "-?"
     return between + re.escape(form[-1])
 
@@ -183,7 +183,7 @@ def _no_letter_after(word: str) -> str:
 
 
 def looks_like(thing: str, text: str) -> bool:
-    """Tell whether a text may name a thing in a form unknown to `names`: endings, compounds, other order."""
+    """Tell whether a text may name a thing in forms `names` misses."""
     asked = _PIECE.findall(_without_marks(_ARTICLE.sub("", folded(thing))))
     written = _PIECE.findall(_without_marks(folded(text)))
     whole = "".join(asked)
@@ -267,7 +267,7 @@ _ORDINAL = {word: number for number, word in enumerate(_ORDINAL_WORDS.split(), 1
 
 
 def date_words(words: Sequence[str]) -> list[str]:
-    """List the words that stand for the dates in the normal words of a text, each once."""
+    """List the date words of a text's normal words, each once."""
     found: dict[str, None] = {}
     if _OF_MONTHS.isdisjoint(words) and not any(map(str.isdecimal, words)):
         return []  # as nearly always
@@ -292,7 +292,7 @@ def _dates(words: Sequence[str]) -> Iterator[tuple[int, int, int]]:
 
 
 def _around(words: Sequence[str], first: int, last: int, month: int, unsure: bool) -> Iterator[tuple[int, int, int]]:
-    """Yield the dates of a month that stands from `first` to `last`: two if there is a day on both sides."""
+    """Yield a month's dates; two if days stand on both sides."""
     left, right = _near(words, first, -1), _near(words, last, 1)
     before, after = _day(left[0]), _day(words[last + 1]) if last + 1 < len(words) else 0
     if left[0] in _ORDINAL and left[1] in ("twenty", "thirty"):
@@ -341,7 +341,7 @@ def _is_year(word: str) -> bool:
 
 
 def _day(word: str) -> int:
-    """Return a day of a month, in digits or as a word; 0 for none."""
+    """Read a day of a month, digits or word; 0 for none."""
     found = _DAY.match(word)
     day = int(found[1]) if found else _ORDINAL.get(word, 0)
     return day if day <= 31 else 0
@@ -423,7 +423,7 @@ def asks_when(text: str) -> bool:
 
 
 def tells_when(words: Iterable[str]) -> bool:
-    """Return whether one of the words of a text tells a time, as "yesterday" or "2023" do."""
+    """Return whether a text's word tells a time, as "yesterday", "2023"."""
     return any(word in _TIMES or (len(word) == 4 and word.isdecimal()) for word in words)
 
 
@@ -445,7 +445,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 def words_of(text: str) -> list[str]:
-    """List all words, in normal form and whole; an ending like "'s" is off."""
+    """List all words in normal form without endings like "'s"."""
     text = normal(text)
     if text.isascii():
         return _ASCII_WORD.findall(text)
@@ -453,14 +453,14 @@ def words_of(text: str) -> list[str]:
 
 
 def same_text(text: str) -> str:
-    """Give a form that is equal for texts that differ in blanks, punctuation, case and Unicode form alone."""
+    """Normalize blanks, punctuation, case and Unicode form away."""
     text = normal(text)
     pattern = _ASCII_SAID if text.isascii() else _patterns()[2]
     return _BLANK.sub("", " ".join(pattern.findall(text)))
 
 
 def content_words(text: str) -> list[str]:
-    """Stems of the words that carry meaning, in order, with repetitions, then what their dates and pairs stand for.
+    """List the stems of content words in order, then dates and pairs.
 
     The dates are those of `date_words`; the pairs, of neighbours in scripts without spaces.
     """
@@ -473,7 +473,7 @@ def content_words(text: str) -> list[str]:
 
 
 def phrases(query: str) -> list[tuple[str, str]]:
-    """(phrase, class it may name) for every one to three words of a query, the longest first."""
+    """List (phrase, its class) of one to three words, longest first."""
     words = _ANY_WORD.findall(query.lower().replace("_", " "))
     pairs = [f"{one} {two}" for one, two in itertools.pairwise(words)]
     phrases = [(f"{pair} {word}", pair if word.isdigit() else "") for pair, word in zip(pairs, words[2:])]

@@ -84,14 +84,14 @@ class Bundle:
 
 
 def flat_arrays(prefix: str, module: nnx.Module, whole: bool = True) -> dict[str, np.ndarray]:
-    """Return a module's variables by dotted path, in host memory; without `whole`, not its base's."""
+    """Return a module's host arrays by dotted path; `whole` includes its base."""
     state = nnx.state(module) if whole else nnx.state(module, nnx.Not(_in_base))
     leaves, _ = jax.tree_util.tree_flatten_with_path(state)
     return {_name(prefix, leaf_path(path)): fetch(leaf) for path, leaf in leaves}
 
 
 def _in_base(path: Any, variable: Any) -> bool:
-    """Return whether a variable of an executor or a compiler is one of its decoder before adapters."""
+    """Return whether a variable belongs to the decoder without adapters."""
     return isinstance(variable, nnx.Param) and path[0] != "soft_mem"
 
 
@@ -107,7 +107,7 @@ def save_bundle(
     model: CompilerModel,
     own_tokenizer: Tokenizer | None = None,
 ) -> None:
-    """Writes the folder; the weights file comes last and at once, so that a folder that has it is whole.
+    """Write the folder, the weights file last and atomically.
 
     Every process of a run calls it, and the first one writes.
 
@@ -140,7 +140,7 @@ def save_bundle(
 
 
 def load_bundle(directory: str | os.PathLike[str], *, mesh: MeshConfig | None = None, weights: str = "") -> Bundle:
-    """Return the models in a folder, every array read straight to the devices that hold it.
+    """Load a folder's models, each array straight to its devices.
 
     Args:
         directory: as `save_bundle` wrote it.
@@ -216,7 +216,7 @@ class _Stored:
             raise ValueError(f"metadata `published`: expected an object by role, got {self.published!r:.80}")
 
     def read(self, name: str, like: jax.ShapeDtypeStruct, sharding: jax.sharding.Sharding | None) -> jax.Array:
-        """Return the array `name` on the devices of `sharding`, which read their own parts.
+        """Read an array; each device of `sharding` reads its part.
 
         Raises:
             CheckpointError: there is none, or one of another shape or type.
@@ -250,7 +250,7 @@ def _open_weights(path: pathlib.Path) -> _Stored:
 def _decoder_of(
     stored: _Stored, config: Config, tokenizer: Tokenizer, place: Placement, role: str
 ) -> tuple[DecoderConfig, dict[Path, jax.Array]]:
-    """Return the shape of a role's decoder and its frozen published parameters, none where all are stored."""
+    """Return the shape of a role's decoder and its frozen parameters."""
     described = stored.published.get(role, {})
     if "files" in described:
         _check_published(stored.path, config, role, described["files"])
@@ -269,7 +269,7 @@ def _new(shape: DecoderConfig) -> Decoder:
 
 
 def _check_published(path: pathlib.Path, config: Config, role: str, files: Mapping[str, str]) -> None:
-    """Raises DataNotFoundError or CheckpointError unless a role's published weights are those with these sums."""
+    """Check a role's published weights. Raises DataNotFoundError or CheckpointError."""
     if not is_first():  # the sums take as long as the reading; another process's error ends all of them
         return
     named = ", ".join(f"{name} with SHA-256 {digest}" for name, digest in files.items())
@@ -289,7 +289,7 @@ def _check_published(path: pathlib.Path, config: Config, role: str, files: Mappi
 def _fill(
     role: str, make: Callable[[], Module], stored: _Stored, base: Mapping[Path, jax.Array], place: Placement
 ) -> Module:
-    """Return what `make` makes, with every array from `base` or else from the file, and with none that it made."""
+    """Call `make` abstractly; fill its arrays from `base` or the file."""
     module = nnx.eval_shape(make)
     state = nnx.state(module)
     leaves, structure = jax.tree_util.tree_flatten_with_path(state)

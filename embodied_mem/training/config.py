@@ -34,7 +34,7 @@ _KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "bool":
 
 
 def bounded(default: Any, expected: str) -> Any:
-    """Make a field with bounds: ">= N", one of `_BOUNDS`, or the words of "A or B"."""
+    """Make a field with bounds: ">= N", `_BOUNDS`, or "A or B"."""
     return dataclasses.field(default=default, metadata={"expected": expected})
 
 
@@ -514,7 +514,7 @@ class Config(ConfigPart, part=""):
         return json.dumps(dataclasses.asdict(self), indent=2)
 
     def fingerprint(self, stage: str = "grpo") -> str:
-        """Twelve hex digits that change with whatever the result of a stage depends on; it only resumes under its own.
+        """Return twelve hex digits of all that a stage's result depends on.
 
         Stages are `STAGES`, each on top of the one before. How the result is scored and on which
         devices it is computed do not matter.
@@ -522,7 +522,7 @@ class Config(ConfigPart, part=""):
         return hashlib.sha256(json.dumps(self.parts(stage)).encode()).hexdigest()[:12]
 
     def parts(self, stage: str = "grpo") -> dict[str, object]:
-        """Return a stage's dependencies as JSON values; the stage `data` comes before training."""
+        """Return a stage's dependencies as JSON values; `data` is the first stage."""
         names = ["world", "memory", "model", "data", "seed", "executor_sft", "executor_correction", "compiler_sft"]
         used = [*names, "correction", "grpo"][: 5 + ("data", *STAGES).index(stage)]
         values = dataclasses.asdict(self)
@@ -565,7 +565,7 @@ def is_published(config: Config, role: str) -> bool:
 
 
 def weights_of(config: Config, role: str) -> pathlib.Path | None:
-    """Find the folder or GGUF file of a role; None where it starts from scratch.
+    """Find a role's folder or GGUF file; None from scratch.
 
     Raises:
         DataNotFoundError: there is none; the places that were looked at are named.
@@ -590,16 +590,16 @@ def weights_of(config: Config, role: str) -> pathlib.Path | None:
 
 
 def masters_of(config: Config, role: str) -> dict[str, str]:
-    """Return the overrides of a decoder that is trained whole: float32, since its steps are small."""
+    """Return the overrides of a wholly trained decoder: float32, for small steps."""
     whole = not config.model.lora if role == "compiler" else is_taught(config) and not config.model.executor_lora
     return {"param_dtype": "float32"} if whole or not is_published(config, role) else {}
 
 
 def is_taught(config: Config) -> bool:
-    """Decide whether the executor learns the world's commands; a published one that does not is told them."""
+    """Decide whether the executor learns the world's commands in training."""
     return bool(config.executor_sft.steps or config.executor_correction.num_games)
 
 
 def is_frozen(config: Config, role: str) -> bool:
-    """Decide whether the published weights of a role stay as they are, but for adapters beside them."""
+    """Decide whether a role's published weights stay frozen, beside adapters."""
     return not masters_of(config, role)

@@ -79,7 +79,7 @@ HostBatch = Batch[np.ndarray]
 
 
 def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int = 0) -> HostBatch:
-    """`rows` as arrays whose length is the longest row's, rounded up to a multiple, or `length` if that is given."""
+    """Pad rows to the longest one, rounded up, or to `length`."""
     sizes = [row.num_tokens for row in rows]
     width = max(length, -(-max(sizes) // multiple) * multiple)
     shape = (len(rows), width)
@@ -98,7 +98,7 @@ def pad_rows(rows: Sequence[Row], pad_id: int, multiple: int = 64, length: int =
 
 
 def spots_of(batch: HostBatch, multiple: int) -> np.ndarray:
-    """int32[B, M], the positions whose targets are learned; M is the most of a row, rounded up to a multiple.
+    """Return int32[B, M], positions of learned targets, M rounded up.
 
     Rows with fewer repeat the last position, which never has a target.
     """
@@ -110,7 +110,7 @@ def spots_of(batch: HostBatch, multiple: int) -> np.ndarray:
 
 
 def fill_rows(batch: HostBatch, size: int) -> HostBatch:
-    """`batch` with `size` rows: those that are missing repeat the first and have nothing to learn."""
+    """Fill a batch to `size` rows by unlearned copies of the first."""
     missing = size - len(batch.tokens)
     if missing == 0:
         return batch
@@ -207,7 +207,7 @@ OUTPUT_MULTIPLE, ACTION_MULTIPLE = 64, 16
 
 
 def reference_ids(tokenizer: Tokenizer, samples: Sequence[Sample], memory: MemoryConfig) -> np.ndarray:
-    """int32[B, N]: the first N tokens of each reference, -1 past its end."""
+    """Return int32[B, N], the references' first N tokens, then -1."""
     ids = np.full((len(samples), max(memory.num_soft, 1)), -1, np.int32)
     texts = [s.rest if memory.soft_reference == "rest" else s.reference for s in samples]
     for row, encoded in zip(ids, tokenizer.encode_batch([f" {text}" if text else "" for text in texts])):
@@ -224,7 +224,7 @@ def executor_batch(
     multiple: int = 64,
     reader: PictureReader | None = None,
 ) -> HostBatch:
-    """Executor rows in one format; `suffix` marks the placeholders of soft tokens, `reader` reads pictures.
+    """Make executor rows in one format; `suffix` marks soft tokens' placeholders.
 
     Where the run has hint budgets, each row gets so much of its guidance as a drawn one allows. Without soft tokens at
     least some of it is given, since the command depends on it.
@@ -261,7 +261,7 @@ def compiler_batch(
     readers: tuple[PictureReader, PictureReader],
     own_tokenizer: Tokenizer | None = None,
 ) -> CompilerBatch[np.ndarray]:
-    """Return what both models read; the executor reads a share of the samples, those with guidance first.
+    """Return both models' texts; the executor's prefer samples with guidance.
 
     Args:
         tokenizer, samples, config: of the run.
@@ -299,7 +299,7 @@ def compiler_batch(
 
 
 def fill_batch(batch: Iterable[HostBatch | np.ndarray | None], place: Placement) -> tuple[Any, ...]:
-    """Fill a batch up to a number of rows that the mesh can split.
+    """Fill a batch to a row count that the mesh can split.
 
     Nothing is learned from the further rows: those of `Batch`es are masked, those of arrays [B, ...] are zero.
     """

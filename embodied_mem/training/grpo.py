@@ -205,7 +205,7 @@ def advantages_of(trajectories: Sequence[Trajectory], group_size: int) -> tuple[
 def policy_samples(
     trajectories: Sequence[Trajectory], advantages: np.ndarray, soft_shape: tuple[int, int], soft_id: int
 ) -> list[PolicySample]:
-    """Return every compiler output of trajectories with an advantage; others have no gradient."""
+    """Return the compiler outputs of trajectories with an advantage."""
     samples = []
     num_soft = soft_shape[0]
     for trajectory, advantage in zip(trajectories, advantages):
@@ -225,7 +225,7 @@ def policy_samples(
 
 
 def refuse_stale(samples: Sequence[PolicySample], version: int) -> None:
-    """Raises InternalError unless all samples were made with the weights of `version`, those before the first update.
+    """Check that samples have the weights of `version`. Raises InternalError.
 
     `accumulate` sees stale weights by their log-probs, in float32; this sees them in every precision.
     """
@@ -256,7 +256,7 @@ jax.tree_util.register_dataclass(
 
 
 def policy_batch(samples: Sequence[PolicySample], size: int, pad_id: int, length: int = 0) -> PolicyBatch[np.ndarray]:
-    """`samples` as arrays of `size` rows; missing rows repeat the first with advantage 0 and no learned token."""
+    """Stack samples into `size` rows; copies of the first teach nothing."""
     filled = [*samples, *[samples[0]] * (size - len(samples))]
     batch = pad_rows([s.row for s in filled], pad_id, length=length)
     old = np.zeros(batch.tokens.shape, np.float32)
@@ -390,7 +390,7 @@ def _stale(max_gap: float, gap: float) -> str:
 def make_grpo_gradient(
     graphdef: nnx.GraphDef[CompilerModel], config: GRPOConfig, *, places: Any = None, mesh: MeshConfig = ONE_DEVICE
 ) -> Callable[..., tuple[Params, Metrics]]:
-    """Make a jitted (trainable, frozen, PolicyBatch, Totals) -> (gradient, metrics), to be summed over parts.
+    """Jit (trainable, frozen, PolicyBatch, Totals) -> (gradient, metrics) to be summed.
 
     On a mesh, `places` has a sharding per leaf of the gradient. The metrics are means over the text tokens, `text_...`,
     and over the soft tokens, `soft_...`: `entropy` at the sampling temperature (of a soft token per dimension),
@@ -440,7 +440,7 @@ def make_grpo_gradient(
 
 
 def make_grpo_update(optimizer: optax.GradientTransformation, places: Any) -> Callable[..., TrainState]:
-    """Make a jitted (state, gradient) -> state, which uses the old one up; on a mesh it lies as `places` says."""
+    """Jit (state, gradient) -> state, donating the old one."""
 
     def grpo_update(state: TrainState, gradients: Params) -> TrainState:
         return apply_gradients(optimizer, state, gradients)
@@ -472,7 +472,7 @@ def accumulate(
     *,
     max_gap: float = math.inf,
 ) -> tuple[Params, dict[str, float]]:
-    """(gradient, metrics) of all samples, in microbatches of one length each so that little is padded.
+    """Sum (gradient, metrics) over microbatches of similar lengths.
 
     Raises:
         InternalError: a log-prob differs by more than `max_gap` from what it was when its token was sampled. At the
@@ -496,7 +496,7 @@ def accumulate(
 
 
 def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) -> CompilerModel:
-    """Train the compiler by GRPO on the training tasks; the executor acts greedily and stays frozen."""
+    """Train the compiler by GRPO; the frozen executor acts greedily."""
     config, rl, place, axes = run.config, run.config.grpo, run.place, parameter_axes(model)
     if (rl.server or rl.executor_server) and jax.process_count() > 1:
         raise InvalidInputError(f"grpo.server: expected one process, got {jax.process_count()}")
@@ -527,7 +527,7 @@ def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) 
         return score(trainable, frozen, place.batch(data))
 
     def drift(samples: Sequence[PolicySample]) -> dict[str, float]:
-        """Estimate how far the policy has gone from where it started, on one microbatch that it has just sampled.
+        """Estimate the policy's divergence from its start on a fresh microbatch.
 
         KL(policy || start): of text in nats per token, r - 1 - log r with r = pi_start / pi; of soft tokens in nats per
         dimension, -log r.
@@ -576,7 +576,7 @@ def train_grpo(run: Run, model: CompilerModel, executor: Decoder, games: Games) 
 def _play_groups(
     run: Run, model: CompilerModel, executor: Decoder, games: Games, step: int, random: np.random.Generator
 ) -> list[Trajectory]:
-    """Play drawn tasks in groups, by models of their own, whose kept prompts make room for the update."""
+    """Play drawn tasks in groups with acting copies of the models."""
     config, rl = run.config, run.config.grpo
     tasks = np.repeat(random.choice(games.tasks.num_train, rl.num_tasks, replace=False), rl.group_size)
     sampling = {"temperature": rl.temperature, "top_k": rl.top_k, "top_p": rl.top_p}
@@ -609,7 +609,7 @@ def serve_adapters(run: Run, decoder: Decoder) -> Iterator[CompletionServer | No
 
 
 def assign_rewards(config: Config, trajectories: Sequence[Trajectory], step: int) -> list[Trajectory]:
-    """Return the trajectory that gives each its reward: itself, or any one of the batch if shuffled."""
+    """Return each trajectory's source of reward: itself, or shuffled."""
     count = len(trajectories)
     shuffled = config.grpo.rewards == "shuffled"
     order = np.random.default_rng((config.seed, 10, step)).permutation(count) if shuffled else range(count)

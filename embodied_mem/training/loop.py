@@ -106,7 +106,7 @@ def run_loop(
     batches_from: Callable[[int], Iterator[Any]] = no_batches,
     work: Mapping[str, float] = types.MappingProxyType({}),
 ) -> State:
-    """Runs `state, metrics = step_of(state, step, batch)` to `num_steps` with checkpoints, metrics and progress.
+    """Run `step_of` to `num_steps` with checkpoints, metrics and progress.
 
     Args:
         name: of the stage; its folder below `run_dir`.
@@ -182,7 +182,7 @@ class MetricsWriter:
             self._events = _open_events(self._directory, next_step) if tensorboard else None
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Writes one step; values are numbers, also 0-d arrays, or strings and None (JSON only).
+        """Write a step's numbers (0-d arrays too), strings and None (JSON only).
 
         Raises:
             DivergedError: a value whose name ends in `loss` or `grad_norm` is not finite; the line is written first.
@@ -219,7 +219,7 @@ class MetricsWriter:
 
 
 def read_metrics(directory: str | Path) -> list[dict[str, Any]]:
-    """Returns the lines of `directory/metrics.jsonl` in order; a torn last line is left out.
+    """Read `directory/metrics.jsonl` without a torn last line.
 
     Raises:
         CheckpointError: a line is damaged.
@@ -242,7 +242,7 @@ def read_metrics(directory: str | Path) -> list[dict[str, Any]]:
 
 
 def _drop_from(path: Path, next_step: int) -> int | None:
-    """Rewrites the file without the lines of `next_step` and later; returns the last step kept."""
+    """Cut lines from `next_step` on; return the last remaining step."""
     if not path.exists():
         return None
     kept = [record for record in read_metrics(path.parent) if record["step"] < next_step]
@@ -280,7 +280,7 @@ PEAK_FLOPS = {
 
 
 def flops_per_token(config: DecoderConfig, length: int, *, trained: bool) -> float:
-    """Returns the operations of a forward and backward pass per token of sequences of `length`.
+    """Return a training pass's operations per token at `length`.
 
     A forward pass multiplies each weight once, 2 N, and attends to length / 2 positions, 2 H E length per layer
     (scores and context). The backward pass costs that once for the inputs' gradients, and 2 N again for those of the
@@ -320,13 +320,13 @@ def throughput(work: Mapping[str, float], metrics: Mapping[str, float], seconds:
 
 
 def peak_flops(device_kind: str) -> float | None:
-    """Returns the peak of a device, or None if it is not known; the longest name that fits decides."""
+    """Return a device's peak by its longest matching name, or None."""
     fitting = [name for name in PEAK_FLOPS if name in device_kind]
     return PEAK_FLOPS[max(fitting, key=len)] if fitting else None
 
 
 def peak_memory() -> int:
-    """Returns the most bytes that a device of this process has held; on a CPU, that this process has."""
+    """Return the peak bytes of a device; on a CPU, the process's."""
     stats = [device.memory_stats() for device in jax.local_devices()]
     if all(stats):
         return max(int(one.get("peak_bytes_in_use", 0)) for one in stats)

@@ -82,7 +82,7 @@ Model = TypeVar("Model", Decoder, CompilerModel)
 
 
 def sums_of(source: pathlib.Path) -> dict[str, str]:
-    """SHA-256 by file name of all that a decoder is read from: a GGUF file, or weights and config.json of a folder.
+    """Return SHA-256 by name of a decoder's files.
 
     Raises:
         CheckpointError: a folder without weights, or a file that cannot be read.
@@ -99,7 +99,7 @@ def sums_of(source: pathlib.Path) -> dict[str, str]:
 
 
 def shape_of(config: Config, role: str) -> DecoderConfig:
-    """Return the shape of a role's decoder; from scratch, with its later vocabulary."""
+    """Return a role's decoder shape; from scratch, with its later vocabulary."""
     overrides: dict[str, object] = dict(masters_of(config, role))
     if not is_published(config, role):
         tokenizer = next((preset(getattr(config.model, one)) for one in ROLES if is_published(config, one)), None)
@@ -241,7 +241,7 @@ def executor_format(config: Config, tokenizer: Tokenizer) -> PlainFormat:
 
 
 def picture_reader(config: Config, role: str, decoder: Decoder, tokenizer: Tokenizer) -> PictureReader:
-    """Return what turns pictures into a role's input; nothing for a decoder without a vision tower.
+    """Return a role's picture reader; None without a vision tower.
 
     Raises:
         InvalidInputError: the compiler is to read pictures and has no tower, or they are not of a size for it.
@@ -256,7 +256,7 @@ def picture_reader(config: Config, role: str, decoder: Decoder, tokenizer: Token
 
 
 def instruction_of(world: WorldConfig) -> str:
-    """Return what an executor of this world is told: its task, its commands, what the prompt says, and examples.
+    """Return the instruction of a world's executor: task, commands, prompt, examples.
 
     Raises:
         InvalidInputError: its card names none.
@@ -281,7 +281,7 @@ def acting_placement(config: Config) -> Placement:
 
 
 def parameter_axes(model: CompilerModel | Decoder) -> LogicalAxes:
-    """Logical axes of every parameter of a compiler or an executor, adapters and Soft-Mem head included."""
+    """Return the logical axes of all parameters, adapters and Soft-Mem head included."""
     if isinstance(model, Decoder):
         adapters = () if model.lora is None else (model.lora.rank, model.lora.targets)
         seeing: LogicalAxes = {}
@@ -306,7 +306,7 @@ def new_compiler(
 
 
 def executor_of(config: Config, decoder: Decoder) -> Decoder:
-    """Make a decoder with the adapters that are trained in it, new ones, if the run has them.
+    """Make a decoder with new adapters if the run trains some.
 
     Raises:
         InvalidInputError: it starts from scratch, or has fewer layers than are to have adapters.
@@ -323,7 +323,7 @@ def executor_of(config: Config, decoder: Decoder) -> Decoder:
 
 
 def compiler_of(config: Config, decoder: Decoder, executor_width: int, std: float) -> CompilerModel:
-    """Make a decoder with what is trained beside it: new adapters if the run has them, and a new Soft-Mem head.
+    """Make a decoder with new adapters, if any, and a Soft-Mem head.
 
     `std` is that of the executor's embeddings.
     """
@@ -345,14 +345,14 @@ def compiler_of(config: Config, decoder: Decoder, executor_width: int, std: floa
 
 
 def trainable_filter(config: Config) -> Any:
-    """Select the compiler's trained variables: all but its vision tower, or adapters and Soft-Mem head."""
+    """Select the compiler's trained variables, never its vision tower."""
     if not config.model.lora:
         return lambda path, value: isinstance(value, nnx.Param) and path[:2] != ("decoder", "vision")
     return lambda path, value: isinstance(value, LoraParam) or (path[0] == "soft_mem" and isinstance(value, nnx.Param))
 
 
 def split_executor(executor: Decoder) -> tuple[nnx.GraphDef[Decoder], Params, Params]:
-    """(graph, what is trained, what is not) of an executor that is trained: its adapters, or all of it."""
+    """Split an executor into (graph, trained, frozen) variables."""
     graph, params, *frozen = nnx.split(executor, LoraParam if executor.lora else True, ...)
     return graph, params, frozen[0]
 
@@ -364,7 +364,7 @@ def split_model(config: Config, model: CompilerModel) -> tuple[nnx.GraphDef[Comp
 
 
 def make_compiler(config: Config, model: CompilerModel, tokenizer: Tokenizer, **settings: Any) -> MemoryCompiler:
-    """Return the acting compiler of a model under this configuration, on the devices where it acts."""
+    """Return a model's acting compiler, on its acting devices."""
     place = acting_placement(config)
     acting = move_model(model, place)
     return MemoryCompiler(
@@ -386,7 +386,7 @@ def make_executor(config: Config, executor: Decoder, tokenizer: Tokenizer, **set
 
 
 def move_model(model: Model, place: Placement) -> Model:
-    """Return the model with its arrays where `place` puts them: itself if they are there, else another module."""
+    """Return the model placed by `place`; itself if it already is."""
     graph, state = nnx.split(model)
     places = place.shardings(state, parameter_axes(model))
     if places is None or all(

@@ -47,7 +47,7 @@ _MATRICES = {
 
 
 def cosine(peak: float, final: float, num_steps: int, warmup: float = 0.0) -> optax.Schedule:
-    """Returns a schedule that rises linearly to `peak`, then falls on half a cosine to `final`.
+    """Return a schedule: linear rise to `peak`, half a cosine to `final`.
 
     With W = round(warmup * num_steps), update i (from 0) gets peak * (i + 1) / W while i < W, so that no update is
     wasted on a rate of zero; update W gets `peak`, update num_steps - 1 and all later ones get `final`. optax's own
@@ -78,7 +78,7 @@ def cosine(peak: float, final: float, num_steps: int, warmup: float = 0.0) -> op
 def make_optimizer(
     schedule: optax.Schedule, weight_decay: float, max_grad_norm: float, b2: float, eps: float
 ) -> optax.GradientTransformation:
-    """AdamW with a clipped gradient norm (Table 7). Vectors (norms, biases) do not decay."""
+    """Make AdamW with gradient clipping (Table 7); vectors do not decay."""
 
     def decays(params: Params) -> Any:
         return jax.tree.map(lambda p: p.ndim > 1, params)
@@ -90,7 +90,7 @@ def make_optimizer(
 
 
 def make_muon(schedule: optax.Schedule, weight_decay: float, max_grad_norm: float) -> optax.GradientTransformation:
-    """Muon (Jordan 2024) for the matrices of the layers, Adam for everything else; for models from scratch.
+    """Make Muon (Jordan 2024) for layers' matrices, Adam for the rest.
 
     An orthogonalised update moves all directions of a matrix alike. The schedule is Adam's; the matrices move by
     `MUON_SCALE` times as much, scaled by sqrt(max(1, rows / columns)).
@@ -132,7 +132,7 @@ def sft_optimizer(sft: SFTConfig) -> optax.GradientTransformation:
 def fresh_state(
     optimizer: optax.GradientTransformation, params: Params, axes: LogicalAxes, place: Placement
 ) -> tuple[TrainState, Any]:
-    """Return (the state before the first step, on its devices; a sharding per leaf of it, None on one device).
+    """Return (placed initial state, its shardings or None on one device).
 
     The parameters are copied, since a step uses up the state that it is given. On one device the state is put there by
     name, as what is restored from a checkpoint is: else a resumed run would be other programs, each compiled anew.

@@ -29,7 +29,7 @@ _held: dict[tuple[int, int], int] = {}  # device and inode of a lock -> its desc
 
 
 def claim_run(run_dir: str | os.PathLike[str], config: Config, first: bool = True) -> None:
-    """Makes the folder, locks it until this process ends, and writes `config.json` into it.
+    """Make and lock the folder; write its `config.json`.
 
     First it makes sure that what lies there fits the configuration. Stages that have not begun may be configured anew:
     a finished executor can be kept for another compiler.
@@ -56,7 +56,7 @@ def claim_run(run_dir: str | os.PathLike[str], config: Config, first: bool = Tru
 
 
 def check_run(run_dir: pathlib.Path, config: Config) -> list[str]:
-    """Returns the stages that a folder has begun, having made sure that they fit the configuration.
+    """Return a folder's begun stages; check that they fit the configuration.
 
     Raises:
         CheckpointError: something there was made under other settings, or its `config.json` is damaged.
@@ -80,7 +80,7 @@ def check_run(run_dir: pathlib.Path, config: Config) -> list[str]:
 
 
 def _lock(run_dir: pathlib.Path) -> None:
-    """Takes the lock of a folder, a file with the number of the process; nothing if this process has it already."""
+    """Lock a folder by a file with the process's number, once."""
     path = run_dir / "lock"
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
     stat = os.fstat(descriptor)

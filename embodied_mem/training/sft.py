@@ -93,7 +93,7 @@ from embodied_mem.training.teachers.games import Games
 
 
 def masked_mean(values: jax.Array, mask: jax.Array, denominator: float | jax.Array | None = None) -> jax.Array:
-    """Returns sum(values where mask) / denominator, float32[]; the denominator is the mask's count (at least 1)."""
+    """Return sum(values where mask) / denominator, by default the mask's count."""
     values = jnp.where(mask, values.astype(jnp.float32), 0.0)
     total = jnp.maximum(mask.astype(jnp.float32).sum(), 1.0) if denominator is None else denominator
     return values.sum() / total
@@ -107,7 +107,7 @@ def smoothed_cross_entropy(
     smoothing: float = 0.1,
     denominator: float | jax.Array | None = None,
 ) -> jax.Array:
-    """Returns the cross-entropy to targets that are smoothed over the vocabulary, mean over the mask, float32[].
+    """Return the mean cross-entropy to smoothed targets over the mask.
 
     The target distribution gives 1 - smoothing to the token and spreads smoothing evenly over all V tokens, it
     included: loss_t = -(1 - smoothing) log p(token) - smoothing mean_v log p(v). Two numbers per position are all it
@@ -198,7 +198,7 @@ def make_below(graphdef: nnx.GraphDef[Decoder], frozen: Params, top: int) -> fun
 
 
 def soft_stand_ins(executor: Decoder, references: jax.Array, key: jax.Array) -> jax.Array:
-    """[B, N, D]: embeddings of the reference tokens plus noise of 0.6 times their standard deviation.
+    """Embed reference tokens [B, N, D], with noise of 0.6 standard deviations.
 
     That is what a compiler whose soft tokens are aligned (eq. 6) writes at the start of its own training, so that the
     frozen executor can read soft tokens later. Those past the end of a reference (-1) are noise alone.
@@ -210,7 +210,7 @@ def soft_stand_ins(executor: Decoder, references: jax.Array, key: jax.Array) -> 
 
 
 def _jitted(step: Callable[..., Any], places: Any, state: int) -> Callable[..., Any]:
-    """Return the step compiled; its argument number `state` is used up, its memory becomes the new state's."""
+    """Jit a step that donates its argument number `state`."""
     options: dict[str, Any] = {} if places is None else {"out_shardings": (places, None)}
     jitted: Callable[..., Any] = jax.jit(step, donate_argnums=state, **options)
     return jitted
@@ -219,7 +219,7 @@ def _jitted(step: Callable[..., Any], places: Any, state: int) -> Callable[..., 
 def score_completion(
     decoder: Decoder, hidden: jax.Array, batch: Batch[jax.Array], spots: jax.Array, mesh: MeshConfig
 ) -> tuple[TokenScores, jax.Array]:
-    """(scores [B, M] of the completions' tokens alone, which of them are real bool[B, M]); see `data.spots_of`.
+    """Return (scores [B, M] of completions' tokens, bool[B, M] of real ones).
 
     The head is a quarter of a tiny model's work, and completions are a tenth of its positions.
     """
@@ -243,13 +243,13 @@ def embed_batch(
 
 
 def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
-    """Return the share of rows with a completion whose every token is the likeliest."""
+    """Return the share of rows whose tokens are all the likeliest."""
     right = (scores.log_probs >= scores.top_log_probs) | ~learned
     return masked_mean(right.all(1).astype(jnp.float32), learned.any(1))
 
 
 def num_tokens(batch: Batch[jax.Array]) -> jax.Array:
-    """Return the number of real tokens, without rows that only fill up the batch."""
+    """Count real tokens, without filler rows."""
     return (batch.mask & batch.learned.any(1, keepdims=True)).sum()
 
 
@@ -391,7 +391,7 @@ def train_executor(run: Run, samples: Sequence[Sample]) -> Decoder:
 
 
 def correct_executor(run: Run, samples: Sequence[Sample], executor: Decoder, games: Games) -> Decoder:
-    """Train the executor on the states that its own commands lead to, in rounds; it is frozen afterwards."""
+    """Train the executor in rounds on states its own commands reach."""
     correction = run.config.executor_correction
     train = executor_training(run, executor, "executor_correction", 7, correction.sft, correction.rounds)
 
@@ -405,7 +405,7 @@ def correct_executor(run: Run, samples: Sequence[Sample], executor: Decoder, gam
 def train_compiler(
     run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel | None = None
 ) -> CompilerModel:
-    """Train a new compiler, or `model` further, on the teacher's outputs with the executor frozen."""
+    """Train a new or given compiler on the teacher's outputs."""
     sft = run.config.compiler_sft.of(len(samples))
     if model is None:
         with run.place.on_host():
@@ -416,7 +416,7 @@ def train_compiler(
 def correct_compiler(
     run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel, games: Games
 ) -> CompilerModel:
-    """Train the compiler on its own episodes of all rounds so far and as many of the teacher's."""
+    """Train the compiler in rounds on its own and teacher's episodes."""
     correction = run.config.correction
     train = compiler_training(run, executor, model, "correction", 4, correction.sft, correction.rounds)
 
@@ -436,7 +436,7 @@ def correct_in_rounds(
     own_samples: Callable[[int, Model], list[Sample]],
     train: Callable[[Sequence[Sample], int], Model],
 ) -> Model:
-    """Alternate play and training: on the model's samples of all rounds so far and as many of the teacher's.
+    """Alternate play and training on own samples and as many teacher's.
 
     Args:
         run: of the models.
@@ -457,7 +457,7 @@ def correct_in_rounds(
 def executor_training(
     run: Run, executor: Decoder, name: str, number: int, sft: SFTConfig, rounds: int = 1
 ) -> Callable[..., Decoder]:
-    """Make a function (samples, rounds done at its end = 1) -> the executor trained to there, in folder `name`.
+    """Make a function (samples, last round = 1) -> trained executor.
 
     `number` tells the stage's randomness from that of others. The learning rate falls over all rounds.
     """
@@ -478,7 +478,7 @@ def executor_training(
         return sum(map(len, turns[-1])) + sum(len(action) for action, _ in turns) if turns else 0
 
     def batch(samples: Sequence[Sample], random: np.random.Generator) -> ExecutorBatch[np.ndarray]:
-        """Make rows in a drawn format, and the tokens that stand in the places of soft tokens."""
+        """Make rows in a drawn format, and soft tokens' reference tokens."""
         kinds, shares = input_formats(config.data.without_memory)
         kind = kinds[random.choice(len(kinds), p=shares)]
         rows = executor_batch(tokenizer, samples, kind, config, random, reader=reader)
@@ -499,7 +499,7 @@ def executor_training(
 def compiler_training(
     run: Run, executor: Decoder, model: CompilerModel, name: str, number: int, sft: SFTConfig, rounds: int = 1
 ) -> Callable[..., CompilerModel]:
-    """Make a function (samples, rounds done at its end = 1) -> the compiler trained to there, the executor frozen."""
+    """Make a function (samples, last round = 1) -> trained compiler."""
     config, tokenizer, place, axes = run.config, run.tokenizer, run.place, parameter_axes(model)
     readers = (
         picture_reader(config, "compiler", model.decoder, tokenizer),
@@ -546,7 +546,7 @@ def _train_rounds(
     samples: Sequence[Sample],
     done: int,
 ) -> TrainState:
-    """Run a stage to the end of round `done`; a resumed one uses the shapes of `start` alone."""
+    """Run a stage through round `done`; resuming uses `start`'s shapes only."""
 
     def numbered_step(state: TrainState, index: int, batch: Any) -> tuple[TrainState, Metrics]:
         return step(state, batch, run.place.whole(step_key(run.config, number, index)))
@@ -569,7 +569,7 @@ def _batches(
     last: int,
     first: int,
 ) -> Iterator[Any]:
-    """Yield the batches of steps `first` to `last` - 1; rows of one batch are about as long, in characters."""
+    """Yield batches of steps `first` to `last` - 1, similar in length."""
     seed, lengths = run.config.seed, list(map(length, samples))
     order = batches(lengths, sft.batch_size, seed=seed + number - 1, first_step=first, num_steps=last)
     for step, indices in enumerate(order, first):
@@ -586,7 +586,7 @@ def _cached_batches(
     last: int,
     first: int,
 ) -> Iterator[Any]:
-    """Yield the batches of the first epoch in every epoch, with what the frozen layers give for each, once computed."""
+    """Repeat the first epoch's batches with the frozen layers' outputs."""
     seed, per_epoch = run.config.seed + number, max(1, len(samples) // sft.batch_size)
     per_epoch = min(per_epoch, sft.num_batches or per_epoch)
     seen_batches: dict[int, ExecutorBatch[Any]] = {}

@@ -125,17 +125,17 @@ def make_tasks(config: Config, num_taught: int = 64) -> TrainingTasks:
 
 
 def shown(envs: Any, world: WorldConfig) -> Any:
-    """Return the environments with pictures drawn of their texts, where the world is to have them."""
+    """Draw the environments' texts as pictures where the world wants them."""
     return DrawnEnvs(envs) if world.drawn else envs
 
 
 def follower_of(sources: Sequence[TaskSource]) -> Any:
-    """Return what carries out guidance by rule; None for tasks of several worlds, or of one that has nothing such."""
+    """Return the world's follower by rule; None for several worlds."""
     return sources[0].follower() if len(sources) == 1 and hasattr(sources[0], "follower") else None
 
 
 def task_key_of(sources: Sequence[TaskSource]) -> Callable[[str], str]:
-    """Return what identifies a task of these worlds: what each makes of an id, one after the other."""
+    """Return a function that applies each world's task key in turn."""
     return lambda task_id: functools.reduce(lambda key, source: source.task_key(key), sources, task_id)
 
 
@@ -153,7 +153,7 @@ def _pools(sources: Sequence[TaskSource], config: Config, held_out: bool) -> Any
 
 
 def teach_bank(config: Config, path: str | os.PathLike[str] = "", tasks: TrainingTasks | None = None) -> Any:
-    """Return the bank stored at `path`, or else played anew and, with a path, stored there.
+    """Return the bank at `path`, or play and store it.
 
     Raises:
         InvalidInputError: `path` is a folder, or a file that holds no bank.
@@ -192,7 +192,7 @@ def scoring_bank(config: Config, path: str | os.PathLike[str] = "", tasks: Train
 
 
 def _remembered(sources: Sequence[TaskSource], what: str, config: Config) -> Experiences:
-    """Make a bank of demonstrators' successes in the tasks of each world's method `what`."""
+    """Make a bank of demonstrators' successes in the worlds' tasks `what`."""
     bank = Experiences(task_key=task_key_of(sources), object_weight=getattr(sources[0], "object_weight", OBJECT_WEIGHT))
     for source in sources:
         own = list(getattr(source, what, tuple)())
@@ -219,7 +219,7 @@ def bank_of(
     act: Act | None = None,
     board_name: str = "",
 ) -> Experiences:
-    """Make a bank of a teacher's successes in the first `num_tasks` tasks of `envs`.
+    """Make a bank of the teacher's successes in the first `num_tasks`.
 
     `task_key` is that of `Experiences`, `each` and `board_name` that of `play_teacher`, `act` that of `TrainingTasks`.
     """

@@ -252,7 +252,7 @@ def _read_there(found: re.Match[str], definite: bool) -> Reading | None:
 
 
 def _read_bare(found: re.Match[str], definite: bool) -> Reading | None:
-    """Read "mug on table"; it counts where all of the text is understood."""
+    """Read "mug on table"; return it only if all is understood."""
     located = located_in(found["parts"], definite)
     if located is None or not located[1] or any(map(_has_verb, located[0])):
         return None

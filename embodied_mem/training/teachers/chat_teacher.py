@@ -77,7 +77,7 @@ class TeacherStatistics:
         self._lock = threading.Lock()
 
     def count(self, *, unreadable: str = "", malformed: str = "") -> None:
-        """Count one more answer, with what is wrong with it; from any thread.
+        """Count an answer and its fault, from any thread.
 
         Raises:
             TeacherError: too many were unreadable.
@@ -177,7 +177,7 @@ class ChatTeacher:
 def taught_by(
     model: ChatModel, tasks: TrainingTasks, statistics: TeacherStatistics, num_threads: int = 8
 ) -> TrainingTasks:
-    """Give tasks this model as their teacher, for `num_threads` episodes at a time.
+    """Give tasks a model as teacher, for `num_threads` episodes at once.
 
     Slips and imagined answers stay the world's.
     """

@@ -44,7 +44,7 @@ from embodied_mem.training.teachers.lesson import Teacher
 
 
 def relabel(trajectory: Trajectory, teacher: Teacher) -> list[Sample]:
-    """Make a sample for each step of an episode that the compiler played.
+    """Make a sample per step of an episode played by the compiler.
 
     It has the compiler's Brief State, the teacher's output and the teacher's command.
 
@@ -73,7 +73,7 @@ def relabel(trajectory: Trajectory, teacher: Teacher) -> list[Sample]:
 def own_episodes(
     games: Games, compiler: MemoryCompiler, executor: Acts, number: int, folder: pathlib.Path
 ) -> list[Sample]:
-    """Samples of `config.correction.num_games` episodes that the compiler plays on training games, others each round.
+    """Play `config.correction.num_games` episodes by the compiler; return samples.
 
     A state that an episode came back to gives one sample: lost episodes go round in circles, and would be most of what
     is learned. They are stored in `folder`, a round whole or not at all, and read from there the next time.
@@ -115,13 +115,14 @@ def own_episodes(
 
 
 def delivery_in_training(config: Config, compiler: MemoryCompiler) -> Delivery:
-    """Return how a compiler plays its own episodes: as it reads, so without a Brief State if it never saw one."""
+    """Return the delivery of a compiler's own episodes, as it was trained."""
     return make_delivery("compiled_no_brief" if config.data.no_brief == 1 else "compiled", compiler)
 
 
 def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.Path) -> list[Sample]:
-    """Samples of `config.executor_correction.num_games` episodes in which the executor acts, a format for each of them
-    in the shares of its training; guidance is the teacher's, without soft tokens, which no compiler writes yet.
+    """Play `config.executor_correction.num_games` episodes by the executor; return samples.
+
+    An episode has one format, drawn as in its training; guidance is the teacher's, without soft tokens.
 
     Args: see `own_episodes`.
     """
@@ -177,7 +178,7 @@ class _Player:
 
 
 def _drawn(key: tuple[int, ...], number: int, count: int, num_tasks: int) -> list[int]:
-    """Return the `count` tasks of a round, all if there are fewer: the next ones of a permutation, again and again."""
+    """Return a round's `count` tasks, the next of a cycled permutation."""
     count = min(count, num_tasks)
     order = np.random.default_rng(key).permutation(num_tasks)
     taken: list[int] = order.take(range(number * count, (number + 1) * count), mode="wrap").tolist()

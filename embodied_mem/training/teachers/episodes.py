@@ -62,7 +62,7 @@ _FORMATS = {"none": 0.3, "static": 0.25, "compiled": 0.3, "compiled_text": 0.15}
 
 
 def input_formats(without_memory: bool = False) -> tuple[list[str], list[float]]:
-    """Return the executor's input formats and their shares in its training; without memory there is one."""
+    """Return the executor's input formats and their shares in training."""
     return (["none"], [1.0]) if without_memory else (list(_FORMATS), list(_FORMATS.values()))
 
 
@@ -105,7 +105,7 @@ class Sample:
         return "; ".join(line for line in self.memory.splitlines() if not (place and place.search(line)))
 
     def executor_text(self, *, memory: bool = False, hint: str = "", num_soft: int = 0, shown: Shown = SHOWN) -> str:
-        """Return the executor's prompt at this step; `hint` is its part of the guidance."""
+        """Return the executor's prompt at this step; `hint` is its guidance."""
         return executor_text(
             *self.view, shown, memory=self.memory if memory else "", hint=hint, num_soft=num_soft if self.hint else 0
         )
@@ -253,7 +253,7 @@ class _TaughtRow:
         self.samples.append(sample if self._memory is None else dataclasses.replace(sample, memory=self._memory))
 
     def slip(self, command: str, detour: float, info: Mapping[str, Any]) -> str:
-        """Return the command to give for `command`, sometimes another; sometimes the lesson gets a false belief."""
+        """Return `command` or a random one; sometimes plant a false belief."""
         random, commands = self._random, info["admissible_commands"][self.row.index]
         if random.random() < detour:
             pool = self._earlier if random.random() < REFUSED else commands
@@ -284,7 +284,7 @@ class _TaughtRow:
 
 
 def sample_of(view: View, lesson: Lesson, plain_action: str = "") -> Sample:
-    """Return the step that `view` stands at, with what the teacher says of it."""
+    """Return the step of `view` with the teacher's lesson."""
     return Sample(
         compile_prompt(view),
         compile_prompt(view, brief=False),

@@ -57,7 +57,7 @@ class RecalledTexts:
         self._delivery = functools.cache(self._observed)
 
     def __call__(self, view: View, task: int, *, number: int) -> str:
-        """Return the text for an episode that begins with `view`; `task` is its index, `number` that of the pass."""
+        """Return the text for an episode of `task` in pass `number`."""
         random = np.random.default_rng((self._seed, 10, number, task))
         if random.random() < 0.5:
             return render_experiences(view.experiences)
@@ -88,7 +88,7 @@ class Games:
     bank: Experiences | TaskPools
 
     def seen(self, number: int) -> BankView | TaskPools:
-        """Return the bank as training shows it in pass or round `number`: under the settings of `config.data.banks`."""
+        """Return the bank of pass or round `number`, under `config.data.banks`."""
         config = self.config
         settings, memory = config.data.banks or ("committed",), config.memory
         return self.bank.under(

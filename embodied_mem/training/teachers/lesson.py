@@ -74,7 +74,7 @@ class Teacher(Noise, Protocol):
         ...
 
     def next(self, action: str, observation: str, state: BriefState) -> Lesson:
-        """Return the lesson after `action`, which need not be the last lesson's, was answered with `observation`.
+        """Return the lesson after any `action` got the answer `observation`.
 
         `state` is the Brief State as it stands, the last lesson's or a compiler's own.
         """
@@ -120,11 +120,11 @@ class TaskSource(Protocol):
     object_weight: float = OBJECT_WEIGHT
 
     def sides(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """(tasks to train on, tasks held out to choose by), of which a run takes the first so many."""
+        """Return (training tasks, tasks held out to choose by)."""
         ...
 
     def experiences(self) -> Sequence[Any]:
-        """Tasks whose solutions memory holds where held-out tasks are scored; empty: the training tasks."""
+        """Return the tasks in memory at scoring; empty: the training tasks."""
         return ()
 
     def training_experiences(self) -> Sequence[Any]:
@@ -132,11 +132,11 @@ class TaskSource(Protocol):
         return ()
 
     def demonstrator(self, task: Any) -> Teacher:
-        """Return who solves a task for memory's sake, and may know more of it than its instruction says."""
+        """Return a demonstrator; it may know more than the instruction says."""
         return self.teacher()
 
     def follower(self) -> Any:
-        """Return a follower that carries out guidance word by word; None if there is none."""
+        """Return a follower that carries out guidance literally, or None."""
         return None
 
     def memories(self, reading: Reading, held_out: bool) -> Any:
@@ -155,7 +155,7 @@ class TaskSource(Protocol):
         ...
 
     def teacher(self, kinds: Sequence[str] | None = None) -> Teacher:
-        """Make a teacher of an episode; imagined answers are of `kinds`, None for this world's own."""
+        """Make an episode's teacher; imagined answers have `kinds`, default the world's."""
         ...
 
     def commands(self) -> str:
@@ -163,5 +163,5 @@ class TaskSource(Protocol):
         ...
 
     def task_key(self, task_id: str) -> str:
-        """Return what identifies a task whose experiences must not be shown to who plays it."""
+        """Return a task's key; its player must not see experiences of it."""
         ...
