@@ -16,7 +16,7 @@ from experiments.attacks.cluster import Cluster, programs
 
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("mcp", reason='pip install "embodied_mem[mcp]"')
-pytest.importorskip("psycopg", reason='pip install "embodied-mem[postgres]"')
+psycopg = pytest.importorskip("psycopg", reason='pip install "embodied-mem[postgres]"')
 SERVICES = yaml.safe_load((Path(__file__).parents[2] / "examples/fleet/compose.yaml").read_text())["services"]
 
 
@@ -26,9 +26,17 @@ def test_the_command_serves_says_that_it_is_well_and_stops_when_asked(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
+    environment = SERVICES["database"]["environment"]
+    user, name = environment["POSTGRES_USER"], environment["POSTGRES_DB"]
     with Cluster() as cluster:
+        with psycopg.connect(cluster.url, autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {user} SUPERUSER LOGIN")
+            connection.execute(f"CREATE DATABASE {name} OWNER {user}")
+        host = cluster.url.partition("host=")[2]
+        _, *probe = SERVICES["database"]["healthcheck"]["test"]
+        subprocess.run([programs() / probe[0], *probe[1:], f"--host={host}"], check=True)
         here = {
-            "postgresql://robots@database/memory": cluster.url,
+            "postgresql://robots@database/memory": f"postgresql://{user}@/{name}?host={host}",
             "/run/secrets/tokens": str(tmp_path / "tokens.json"),
             "0.0.0.0": "127.0.0.1",
             "8000": port,
