@@ -415,7 +415,7 @@ def thinking_executor(source: pathlib.Path, temperature: float, reply_tokens: in
 
 
 def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str, Any]:
-    """Return the report of agents that play their tasks again without clearing memory in between."""
+    """Return the report of agents that repeat tasks with their memory."""
     started = time.perf_counter()
     source, games = games_for(config)
     max_steps = config.max_steps or MAX_STEPS
@@ -468,7 +468,7 @@ def play_agents(config: AlfworldConfig, result: pathlib.Path | None) -> dict[str
 
 
 def row_of(agent: str, model: ChatModel | None) -> str:
-    """Name an agent's row; one of another paper that acts by rules never has the original's name."""
+    """Name an agent's row; rules never have the original's name."""
     by_rules = agent in registry.names("agents") and not (agent in ASKING and model)
     return f"{agent} (rules)" if by_rules else agent
 
@@ -483,7 +483,7 @@ def baseline_agent(name: str, config: AlfworldConfig, model: ChatModel | None) -
 
 
 def games_for(config: AlfworldConfig) -> tuple[str, list[Game | pathlib.Path]]:
-    """(source, games): shuffled by the seed, so that rooms come back after a while."""
+    """Return (source, games), shuffled so that rooms recur after a while."""
     root = data_root()
     source = config.tasks or ("valid_seen" if root is not None and (root / "valid_seen").is_dir() else "generated")
     games: list[Game | pathlib.Path]

@@ -178,7 +178,7 @@ class PythonRandom:
 
 
 def solvable_games(folder: Path, task_types: Collection[str]) -> list[str]:
-    """List the files below a folder that the original would play, in the order in which it lists them.
+    """List a folder's playable files in the original's order.
 
     That is the order of `os.walk` from below, the file system's. The type of a task is that of `traj_data.json` beside
     the game; without that file, which the original asks for, that of the folder's name.
@@ -217,7 +217,7 @@ def _task_type(content: bytes) -> str | None:
 
 
 def _is_solvable(content: bytes) -> bool:
-    """Return whether a game file says so; much faster than parsing its texts, in which a quote has a backslash."""
+    """Search a game file's raw text for "solvable", faster than parsing."""
     return any(content[found.start() - 1 : found.start()] != b"\\" for found in _SOLVABLE.finditer(content))
 
 
@@ -286,7 +286,7 @@ class BatchEnv:
         self.seed(1234)
 
     def seed(self, seed: int | Sequence[int] | None = None) -> list[int | None]:
-        """Shuffle the pool anew and start with its first game; the same seed, the original's order.
+        """Shuffle the pool in the original's order for this seed.
 
         With a seed per game, int[B], each has an order of its own, as in an env of one game.
         """
@@ -349,7 +349,7 @@ class BatchEnv:
         return {**row, "extra.expert_plan": self._advice(index, text, info)} if self._expert_type else row
 
     def _advice(self, index: int, text: str, info: dict[str, Any]) -> list[str]:
-        """Return what the expert does next: one admissible command, or the planner's whole plan."""
+        """Return the expert's next admissible command or the planner's whole plan."""
         if not self._experts:
             return shortest_plan(WorldState.from_env(self._envs.env(index)))
         admissible = info["admissible_commands"][index]

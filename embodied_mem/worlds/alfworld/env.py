@@ -36,7 +36,7 @@ Tasks = str | os.PathLike[str] | Sequence[str | os.PathLike[str] | Game]
 
 
 def data_root() -> Path | None:
-    """Return the installed folder that holds ALFWorld's splits, None when there is none.
+    """Return the installed folder of ALFWorld's splits, or None.
 
     Looked for: `$EMBODIED_MEM_DATA/alfworld`, `$ALFWORLD_DATA`, `~/.cache/alfworld` where that is not set, each also
     with `json_2.1.1` below it.
@@ -49,7 +49,7 @@ def data_root() -> Path | None:
 
 
 def find_games(tasks: str | os.PathLike[str]) -> list[Path]:
-    """Return the game files of a split or below a folder, sorted by path.
+    """Return the sorted game files of a split or folder.
 
     Args:
         tasks: the name of an installed split (`train`, `valid_seen`, ...), a folder, or one game file.
@@ -92,7 +92,7 @@ def _is_game(name: str) -> bool:
 
 
 def is_dev(file: Path) -> bool:
-    """Decide whether a game of the train split is in a room held out to choose by: every tenth number."""
+    """Decide whether a train game is in a held-out room, every tenth."""
     return file.parts[-3].rpartition("-")[2].endswith("7")
 
 
@@ -108,13 +108,13 @@ def split_files(split: str, valid: str) -> list[Path]:
 
 
 def task_id_of(path: str | os.PathLike[str]) -> str:
-    """Return the id of a game file: its task and trial folders for official files, the file's stem for others."""
+    """Return a game file's id: task and trial folders, else its stem."""
     path = Path(path)
     return "/".join(path.parts[-3:-1]) if path.name == GAME_FILE and len(path.parts) >= 3 else path.stem
 
 
 def trial_key(task_id: str) -> str:
-    """Return what identifies the task behind a task id in any of its spellings.
+    """Return the key of a task id in any of its spellings.
 
     The trial's own name (`trial_T...`) if there is one, else the last two parts of the path without a game file's name.
     So `a/b/trial_T1/game.tw-pddl`, `b/trial_T1` and `trial_T1` are one task.
@@ -153,7 +153,7 @@ class AlfworldVectorEnv(NativeVectorEnv):
         grammar: str = "0.4",
         num_threads: int | None = None,
     ):
-        """Make the envs; no game is loaded before `reset`. Other arguments as for `NativeVectorEnv`.
+        """Make the envs without loading games; arguments as for `NativeVectorEnv`.
 
         Args:
             tasks: a split, a folder of game files, one game file, or a sequence of game files and `Game` objects.
@@ -172,7 +172,7 @@ class AlfworldVectorEnv(NativeVectorEnv):
         return task.name if isinstance(task, Game) else task_id_of(task)
 
     def load(self, task_index: int) -> Game:
-        """Return the game of one task; envs of a process share the games that were used last.
+        """Return a task's game from the process's cache of recent ones.
 
         Raises:
             InvalidInputError: no task has this index.
@@ -183,7 +183,7 @@ class AlfworldVectorEnv(NativeVectorEnv):
 
 
 def load_game(path: str) -> Game:
-    """Return the game of a file, loaded once per process and change of the file.
+    """Return a file's game, loaded once per process and file change.
 
     Raises:
         GameFileError: the file cannot be played.

@@ -91,7 +91,7 @@ class ObservingExpert:
         self._lamp_order: list[str] | None = None
 
     def _order_for(self, object_type: str) -> list[str]:
-        """Return all receptacles in the order in which to look for a type of object."""
+        """Order all receptacles for the search of an object type."""
         given = self._search_order
         if given is None or (not callable(given) and object_type != self.task.object_type):
             return statistics_order(object_type, self.receptacles)
@@ -108,7 +108,7 @@ class ObservingExpert:
         self._note(parse_observation(observation), command)
 
     def act(self, observation: str) -> str:
-        """Return the next command; `observation` answers the last one (at the start, the room text).
+        """Return the next command after `observation`, at first the room text.
 
         Seeing the same answer again, as after `observe`, does no harm.
         """
@@ -123,7 +123,7 @@ class ObservingExpert:
     # What is known.
 
     def _note(self, percept: Percept, command: str) -> None:
-        """Update what is known by one percept; the same percept twice changes nothing."""
+        """Update knowledge by a percept; a repeated one changes nothing."""
         kind, receptacle, name = percept.kind, percept.receptacle, percept.object
         if percept.is_open is not None:
             (self.closed.discard if percept.is_open else self.closed.add)(receptacle)
@@ -161,7 +161,7 @@ class ObservingExpert:
             self.together[receptacle] = group
 
     def _is_here(self, receptacle: str) -> bool:
-        """Return whether the agent stands where this receptacle is reached, as far as is known."""
+        """Return whether the agent is known to reach this receptacle."""
         return receptacle == self.at or receptacle in self.together.get(self.at, ())
 
     def _forget_place(self, name: str) -> None:
@@ -170,7 +170,7 @@ class ObservingExpert:
             self._forget(name, receptacle)
 
     def _note_refusal(self, command: Command) -> None:
-        """Learn from "Nothing happens.": the belief that led to a sensible command was wrong, so drop it."""
+        """Drop the belief behind a command answered by "Nothing happens."."""
         verb, name, receptacle = command.verb, command.object, command.receptacle
         self._doubts_hand = self._is_mine and verb in ("take", "put", *STATE_AFTER)
         if receptacle and not self._is_here(receptacle) and verb != "go":
@@ -216,21 +216,21 @@ class ObservingExpert:
         return self._use(target, put_command(held, target, self.grammar)) if target else self._drop()
 
     def _is_prepared(self, name: str) -> bool:
-        """Return whether an object is as the task wants it, as far as is known."""
+        """Return whether an object is known to be as the task wants."""
         return not self.task.change or name in self.marks[STATE_AFTER[self.task.change]]
 
     def _reach(self, receptacle: str) -> str:
-        """Return the command that goes there, or "" if the agent is there."""
+        """Return the command that goes there, or "" if already there."""
         return "" if self._is_here(receptacle) else f"go to {receptacle}"
 
     def _use(self, receptacle: str, command: str) -> str:
-        """Return the next command on the way to one that puts something there or takes it."""
+        """Return the next command towards putting or taking something there."""
         if receptacle in self.closed and self._is_here(receptacle):
             return f"open {receptacle}"
         return self._reach(receptacle) or command
 
     def _cost(self, receptacle: str) -> int:
-        """Return about how many commands it takes to look into a receptacle and come back."""
+        """Estimate the commands of looking into a receptacle and coming back."""
         return 2 * (not self._is_here(receptacle)) + (receptacle in self.closed)
 
     def _known(self, kind: str) -> list[tuple[str, str]]:
@@ -238,7 +238,7 @@ class ObservingExpert:
         return [(name, place) for place, names in self.contents.items() for name in names if type_of(name) == kind]
 
     def _is_done(self, name: str, receptacle: str) -> bool:
-        """Return whether an object that lies there is part of the goal already, as far as is known."""
+        """Return whether an object there already fulfils part of the goal."""
         task = self.task
         if type_of(receptacle) != task.receptacle_type:
             return False
@@ -247,7 +247,7 @@ class ObservingExpert:
         return self._is_prepared(name)
 
     def _choose_object(self) -> tuple[str, str] | None:
-        """Return (object, receptacle) of the nearest known object to take, prepared ones first, or None."""
+        """Return (object, receptacle) of the nearest object, prepared ones first, or None."""
         left = [found for found in self._known(self.task.object_type) if not self._is_done(*found)]
         return min(left, key=lambda f: self._cost(f[1]) + 4 * (not self._is_prepared(f[0])), default=None)
 
@@ -271,7 +271,7 @@ class ObservingExpert:
         return (verb, object_type, receptacle) in self._refused
 
     def _drop(self) -> str:
-        """Return the next command to empty the hand: here if it fits, where the object came from, or elsewhere."""
+        """Return the next command to empty the hand, here if it fits."""
         held, kind = self.held, type_of(self.held)
         origin = self._came_from.get(held, "")
 
@@ -286,7 +286,7 @@ class ObservingExpert:
         return self._use(best, put_command(held, best, self.grammar))
 
     def _search(self, order: Sequence[str]) -> str:
-        """Return the next command of looking through the receptacles not seen inside, in this order."""
+        """Return the next command of searching the unseen receptacles in order."""
         for receptacle in order:
             if receptacle not in self._checked:
                 if not self._is_here(receptacle):
@@ -297,7 +297,7 @@ class ObservingExpert:
         return "inventory"
 
     def _look_under_lamp(self) -> str:
-        """Return the next command with the object in hand: find the lamp, go there, switch it on."""
+        """Return the next command towards a lamp and its switch."""
         lamp_type, toggled = self.task.lamp_type, self.marks["toggled"]
 
         def cost(found: tuple[str, str]) -> int:

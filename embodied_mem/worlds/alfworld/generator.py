@@ -63,7 +63,7 @@ class SeededRandom:
         return int(self._next() * count)
 
     def weighted(self, cumulative: Sequence[float]) -> int:
-        """Return index i with probability proportional to its weight, given the running sums of the weights."""
+        """Draw an index by weight, given the weights' running sums."""
         return min(bisect.bisect_right(cumulative, self._next() * cumulative[-1]), len(cumulative) - 1)
 
     def key_of(self, weights: Mapping[str, float]) -> str:
@@ -111,7 +111,7 @@ class GeneratedGame:
         return Game.from_problem(self.problem, self.goal, self.task_id)
 
     def proved(self) -> GeneratedGame:
-        """Return the game with a shortest walkthrough, won by replaying it in the native engine.
+        """Add a shortest walkthrough, proved by replay in the native engine.
 
         Raises:
             InternalError: the plan does not win; the generator or the planner is wrong.
@@ -164,7 +164,7 @@ class Generator:
         self._scenes: dict[int, Scene] = {}
 
     def scene(self, number: int) -> Scene:
-        """Return scene `number` (from 0), always the same for this seed, habit and changes."""
+        """Return scene `number`, determined by seed, habit and changes."""
         if number < 0:
             raise InvalidInputError(f"scene: expected a number from 0, got {number}")
         if number not in self._scenes:
@@ -175,7 +175,7 @@ class Generator:
         return self._scenes[number]
 
     def _changed(self, scene: Scene, change: int, share: float) -> Scene:
-        """Return the scene after one more change: some types of objects have another usual place."""
+        """Return the scene after another change of some types' usual places."""
         habits = {}
         for name, habit in scene.habits.items():
             rng = SeededRandom("change", self.seed, scene.number, change, name)
@@ -212,7 +212,7 @@ class Generator:
         return Scene(number, room, receptacles, habits, copies, tuple(furnishings), floor, goals)
 
     def _make_receptacles(self, rng: SeededRandom, statistics: dict[str, Any]) -> tuple[Receptacle, ...]:
-        """Return the room's receptacles: counts, openness and shared standing places as in households."""
+        """Draw the room's receptacles as households have them."""
         receptacles: list[Receptacle] = []
         used, taken = set[str](), set[str]()
         share = statistics["locations_per_receptacle"]
@@ -236,7 +236,7 @@ class Generator:
     def _make_habit(
         self, rng: SeededRandom, name: str, places: dict[str, int], receptacles: tuple[Receptacle, ...]
     ) -> Habit | None:
-        """Return where a type of object lives in this room, or None if nothing here can hold it."""
+        """Return an object type's home in this room, or None."""
         able = [i for i, receptacle in enumerate(receptacles) if name in self._contain.get(receptacle.type, ())]
         number = Counter(receptacles[i].type for i in able)
         weights = [places.get(receptacles[i].type, 0) / number[receptacles[i].type] for i in able]
@@ -259,7 +259,7 @@ class Generator:
     def _place_furnishing(
         self, rng: SeededRandom, name: str, had: dict[str, Any], receptacles: tuple[Receptacle, ...], taken: set[str]
     ) -> list[Thing]:
-        """Return the things of one type that never move: where households have them, or on the floor."""
+        """Return a type's immovable things, where households have them."""
         present = {"", *(receptacle.type for receptacle in receptacles)} - set(_FURNITURE_FREE)
         spots = {place: count for place, count in had["places"].items() if place in present}
         placed: list[Thing] = []
@@ -290,7 +290,7 @@ class Generator:
         habits: dict[str, Habit],
         furnishings: list[Thing],
     ) -> dict[str, dict[str, float]]:
-        """Return the tasks of households that this room can serve, with their weights."""
+        """Return the household tasks possible in this room, with weights."""
         present = {receptacle.type for receptacle in receptacles}
         lamps = {thing.type for thing in furnishings if thing.holder and thing.type in self._having["toggleable"]}
         possible: dict[str, dict[str, float]] = {}
@@ -311,7 +311,7 @@ class Generator:
 
     @staticmethod
     def _new_location(rng: SeededRandom, taken: set[str]) -> str:
-        """Return a standing place that nothing uses yet, and mark it as used."""
+        """Take a free standing place and mark it as used."""
         while True:
             turn, tilt = rng.integer(4), 15 * (1 + rng.integer(4))
             location = location_of(rng.integer(33) - 16, rng.integer(33) - 16, turn, tilt)
@@ -321,13 +321,13 @@ class Generator:
 
     @staticmethod
     def banned_types(task_type: str, target: str) -> tuple[str, ...]:
-        """Return the receptacle types that the goal's objects never start in, as in the official games."""
+        """Return receptacle types banned as starts of the goal's objects."""
         if task_type in ("pick_and_place_simple", "pick_two_obj_and_place"):
             return (target,)
         return ("Fridge",) if task_type == "pick_cool_then_place_in_recep" else ()
 
     def game(self, scene_number: int, trial: int, split: str = "train", task_type: str | None = None) -> GeneratedGame:
-        """Return trial `trial` of a scene: where things are today, and one task.
+        """Return trial `trial` of a scene: today's places and a task.
 
         Args:
             scene_number: index of the scene.
@@ -352,7 +352,7 @@ class Generator:
         return self.game_about(rng, scene, Asked(task_type, name, target), split=split, trial=trial)
 
     def game_about(self, rng: SeededRandom, scene: Scene, asked: Asked, *, split: str, trial: int) -> GeneratedGame:
-        """Return a trial of a scene for this task, with everything else as `rng` draws it."""
+        """Draw a trial of a scene for this task."""
         task_type, name, target = asked
         task = task_of(task_type, name.lower(), target.lower())
         objects: list[Thing] = []
@@ -374,7 +374,7 @@ class Generator:
     def _place_copies(
         rng: SeededRandom, scene: Scene, name: str, num_copies: int, banned: tuple[str, ...]
     ) -> list[Thing]:
-        """Return today's copies of one type of thing, none in a banned type of place."""
+        """Return today's copies of a thing type, outside banned places."""
         cumulative, places = scene.habits[name].cumulative, scene.habits[name].receptacles
         if banned:
             parts = [high - low for low, high in itertools.pairwise((0.0, *cumulative))]
@@ -407,7 +407,7 @@ def generate(
     first_scene: int = 0,
     first_trial: int = 0,
 ) -> list[GeneratedGame]:
-    """Return games over a fixed set of scenes: task types in turn, for each the scenes that can serve it in turn.
+    """Return games over fixed scenes, task types and fit scenes in turn.
 
     Args:
         num_games: how many; the first n games are the same for any larger number.
@@ -449,7 +449,7 @@ def generate(
 
 
 def generated_home(num_tasks: int, seed: int) -> dict[str, Any]:
-    """Options of the env for tasks of one home, where each type of object has a place of its own that lasts.
+    """Return env options for one home with lasting places of objects.
 
     The kind of room goes by the seed: kitchen, bedroom, living room, bathroom in turn.
     """
@@ -458,7 +458,7 @@ def generated_home(num_tasks: int, seed: int) -> dict[str, Any]:
 
 
 def _scene_in_turn(scenes: Sequence[int], turn: int, *key: object) -> int:
-    """Return the scene at place `turn` of an endless row of shuffles of these scenes."""
+    """Return scene `turn` of an endless row of shuffled scenes."""
     number, place = divmod(turn, len(scenes))
     rng = SeededRandom("order", number, *key)
     return sorted(scenes, key=lambda scene: rng.uniform(0, 1))[place]

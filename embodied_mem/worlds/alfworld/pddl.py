@@ -28,7 +28,7 @@ _FORMS = {"pick_and_place_simple": "place", "look_at_obj_in_light": "look", "pic
 
 @functools.lru_cache(maxsize=1)
 def _goal_templates() -> dict[str, str]:
-    """Return the sections of `goals.pddl` by name, each from the line break behind its name on."""
+    """Return the sections of `goals.pddl` by name, without name lines."""
     sections = _GOALS.read_text().split(";; ")[2:]
     return {name: f"\n{text}" for name, _, text in (section.partition("\n") for section in sections)}
 
@@ -46,31 +46,31 @@ def coordinate(metres: float) -> str:
 
 
 def identifier_of(type_name: str, position: tuple[float, float, float]) -> str:
-    """Return the id of a thing at a position in metres; a basin is named as a part of its sink or bathtub."""
+    """Return a thing's id at a position in metres, a basin's too."""
     base = type_name.removesuffix("Basin")
     text = "|".join([base, *map(coordinate, position)])
     return mangle(text if base == type_name else f"{text}|{type_name}")
 
 
 def location_of(x: int, z: int, turn: int, tilt_degrees: int) -> str:
-    """Return the id of a place to stand: grid cell, quarter turns, tilt of the head."""
+    """Return a standing place's id: grid cell, quarter turns, head tilt."""
     return mangle(f"loc|{x}|{z}|{turn}|{tilt_degrees}")
 
 
 def goal_text(task_type: str, object_type: str, target: str) -> str:
-    """Return the goal of a problem; `target` is the receptacle type, or the lamp type for look_at_obj_in_light."""
+    """Return a problem's goal; `target` is a receptacle or lamp type."""
     template = _goal_templates()[_FORMS.get(task_type, "change")]
     return template.format(object=object_type, target=target, **_CHANGES.get(task_type, {}))
 
 
 def _lines(predicate: str, arguments: Sequence[str]) -> str:
-    """Return one indented fact a line, or a blank line if there is none, as the official files have it."""
+    """Write an indented fact a line, like the official files."""
     return "\n".join([f"        ({predicate} {argument})" for argument in arguments]) or "        "
 
 
 @functools.lru_cache(maxsize=4096)
 def _scene_texts(scene: Scene) -> tuple[str, str]:
-    """Return the declarations and the facts of a scene that are the same in all its trials."""
+    """Return a scene's declarations and facts common to all its trials."""
     statistics = household_statistics()
     types = statistics["object_types"]
     present = {receptacle.type for receptacle in scene.receptacles}
@@ -141,7 +141,7 @@ def problem_text(
 
 @functools.lru_cache(maxsize=1)
 def official_logic() -> tuple[str, str]:
-    """Return the texts of ALFWorld's domain (alfred.pddl) and grammar (alfred.twl2), read from its package.
+    """Read ALFWorld's domain (alfred.pddl) and grammar (alfred.twl2) from its package.
 
     Raises:
         MissingDependencyError: the package is not installed.
@@ -157,7 +157,7 @@ def official_logic() -> tuple[str, str]:
 
 
 def game_file(problem: str, goal: str, walkthrough: Sequence[str]) -> dict[str, object]:
-    """Return the content of a `game.tw-pddl` file: JSON with the keys and types of the official ones.
+    """Return the JSON of a `game.tw-pddl` file, like the official ones.
 
     Raises:
         MissingDependencyError: the package alfworld is not installed.

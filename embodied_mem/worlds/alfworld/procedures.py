@@ -54,7 +54,7 @@ class Procedure(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def plans_of(scene: Scene) -> dict[tuple[str, str], list[str]]:
-    """Return (task type, target) -> types of objects that it can be done with in this scene, for tasks of one object.
+    """Return (task type, target) -> possible object types in this scene.
 
     Unlike in households' own tasks, every pair that the world admits is one, so that the object does not tell.
     """
@@ -82,7 +82,7 @@ def plans_of(scene: Scene) -> dict[tuple[str, str], list[str]]:
 
 
 def task_of_game(task_id: str) -> Task:
-    """Return what a generated game really asks for, which its id tells and its instruction does not."""
+    """Return a generated game's real task, hidden in its id."""
     task_type, name, _, target, _ = task_id.partition("/")[0].split("-")
     return task_of(task_type, name.lower(), target.lower())
 
@@ -136,7 +136,7 @@ class Procedures:
         return frozenset(procedure for number in range(self._num_training) for procedure in self.of(number))
 
     def games(self, num_games: int, homes: range, split: str = "train") -> list[GeneratedGame]:
-        """Return games of these homes in turn, in each its procedures in turn; each is proved solvable."""
+        """Return provably solvable games, homes and their procedures in turn."""
         return [self._game(homes[trial % len(homes)], trial, trial // len(homes), split) for trial in range(num_games)]
 
     def _game(self, number: int, trial: int, turn: int, split: str) -> GeneratedGame:

@@ -80,7 +80,7 @@ class WorldState:
 
 
 def shortest_plan(state: WorldState, grammar: str = "0.4") -> list[str]:
-    """Return a shortest list of commands that reaches the goal; empty if it holds already.
+    """Return a shortest list of commands to the goal, perhaps empty.
 
     Args:
         state: the full state.
@@ -127,7 +127,7 @@ def _walked(state: WorldState, steps: list[_Step]) -> list[_Step]:
 
 
 def _best_steps(state: WorldState) -> list[_Step] | None:
-    """Return the steps of a shortest plan, [] if the goal holds, None if no plan exists."""
+    """Return a shortest plan, [] if the goal holds, None without one."""
     task = state.task
     if task.task_type == "look_at_obj_in_light":
         candidates = _look(state)
@@ -151,7 +151,7 @@ def _type(state: WorldState, name: str) -> str:
 
 
 def _wanted(state: WorldState) -> list[str]:
-    """Return the objects of the goal's type that are in the hand or can be taken."""
+    """Return the goal type's objects in the hand or to take."""
     return [
         name
         for name, places in state.inside.items()
@@ -167,7 +167,7 @@ def _sources(state: WorldState, name: str) -> list[str]:
 
 
 def _targets(state: WorldState, objects: list[str], others: list[str]) -> list[str]:
-    """Return the goal's receptacles; of those away from all that matters, one, which is open if any is."""
+    """Return the goal's receptacles, of equivalent remote ones only one."""
     special = {state.at, *(state.location.get(other) for other in others)}
     special |= {state.location.get(place) for name in objects for place in state.inside[name]}
     holding = {place for name in objects for place in state.inside[name]}
@@ -185,7 +185,7 @@ def _targets(state: WorldState, objects: list[str], others: list[str]) -> list[s
 
 
 def _with_drop(state: WorldState, steps: list[_Step]) -> Iterator[list[_Step]]:
-    """Yield the steps with the hand emptied first where they take something while it is full."""
+    """Yield the steps, emptying a full hand before taking."""
     held = state.held
     taking = next((i for i, step in enumerate(steps) if step[0] == "take"), None)
     if not held or taking is None or any(step[1] == held for step in steps[:taking]):
@@ -256,7 +256,7 @@ def _place_two(state: WorldState) -> Iterator[list[_Step]]:
 
 
 def _look(state: WorldState) -> Iterator[list[_Step]]:
-    """Yield plans that hold the object where a lamp is that has been switched on."""
+    """Yield plans that hold the object at a switched-on lamp."""
     task = state.task
     lamps = [name for name in state.able["toggleable"] if _type(state, name) == task.lamp_type]
     for lamp in sorted(lamps):

@@ -29,7 +29,7 @@ TRIALS_BETWEEN_CHANGES = 1_000_000
 
 
 def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int) -> list[Game | Path]:
-    """Return games of a split, a folder or the generator; `count` 0 takes all."""
+    """Return `count` games of a split, folder or generator; 0: all."""
     if source == "generated":
         return [*_generated(count, split, world, seed, homes=split == "valid" and world.homes > 0)]
     games: list[Game | Path] = [*split_files(source, world.valid)]
@@ -46,7 +46,7 @@ def spread(files: Sequence[Path]) -> list[Path]:
 
 
 def _generated(count: int, split: str, world: WorldConfig, seed: int, homes: bool, changes: int = -1) -> list[Game]:
-    """Games of the training homes, or of those held out; `changes` of the world's had happened, -1 for all of them."""
+    """Return training or held-out homes' games after `changes`, -1 for all."""
     first, num_scenes = (world.num_scenes, world.homes) if homes else (0, world.num_scenes)
     if world.procedures:
         generator = Generator(seed, world.habit, world.own_habits)
@@ -87,7 +87,7 @@ class AlfworldTasks:
         return self._remembered(self._world.homes, held_out=True)
 
     def training_experiences(self) -> list[Any]:
-        """Return experiences from before the changes, played by one that knows the procedures."""
+        """Return experiences from before the changes, by a procedure-knowing player."""
         world = self._world
         if world.procedures:
             return self.sides()[0]

@@ -52,7 +52,7 @@ class SymbolicPlanner:
 
 
 def _checks(unseen: str) -> list[PlanStep]:
-    """Return what tells what came of a command that nobody saw; going there tells by itself, when it is done again."""
+    """Return the command that reveals the outcome of an unobserved one."""
     command = parse_command(unseen)
     look = {"open": f"examine {command.receptacle}", "take": "inventory", "put": "inventory"}.get(command.verb)
     return [PlanStep(look, (), f"nobody saw what came of '{unseen}'")] if look else []
@@ -70,7 +70,7 @@ class _Imagined:
         self._given_up: set[str] = set()
 
     def next(self) -> list[PlanStep]:
-        """Return the next few steps; none when the goal is reached, or nothing can be foreseen any more."""
+        """Return the next foreseeable steps; none once the goal is reached."""
         if self._finished:
             return []
         task, beliefs = self.task, self.beliefs
@@ -106,7 +106,7 @@ class _Imagined:
         return not self.task.lamp_type and len(delivered) >= self.task.count
 
     def _nearest(self, kind: str) -> tuple[str, str] | None:
-        """(thing, place) of a known thing of this kind that is still to be fetched or used, the cheapest one."""
+        """Return (thing, place) of the cheapest known thing still needed."""
         beliefs, is_goal = self.beliefs, kind == self.task.object_type
         known = [(t, p) for t, p in beliefs.things.items() if type_of(t) == kind and p in beliefs.receptacles]
         left = [(t, p) for t, p in known if t not in self._given_up and not (is_goal and self._is_delivered(t, p))]
@@ -124,7 +124,7 @@ class _Imagined:
         return min(options, key=lambda r: not self.beliefs.is_here(r), default="")
 
     def _target(self, thing: str) -> str:
-        """Return the goal's place for the thing: where such a thing already is if two are wanted, then the nearest."""
+        """Return the goal's nearest place, for two things the first one's."""
         beliefs, task = self.beliefs, self.task
         options = [r for r in beliefs.receptacles if type_of(r) == task.receptacle_type]
         options = [r for r in options if not self._is_refused(put_command(thing, r, self.grammar))]
@@ -178,7 +178,7 @@ class _Imagined:
         return [*steps, PlanStep(put_command(thing, place, self.grammar), tuple(needs), why)]
 
     def _put_away(self, thing: str) -> list[PlanStep]:
-        """Frees the hand: at the nearest place that has not refused the thing."""
+        """Free the hand at the nearest place that has not refused."""
         beliefs = self.beliefs
         options = [r for r in beliefs.receptacles if not self._is_refused(put_command(thing, r, self.grammar))]
         place = min(options, key=beliefs.cost, default="")
@@ -208,7 +208,7 @@ class _Imagined:
         return [*self._go(place, why, *needs), use]
 
     def _search(self, kind: str) -> list[PlanStep]:
-        """Return the place of which memory is sure, else places to search; planning goes on after the former only."""
+        """Return the sure place of a thing, else places to search."""
         beliefs = self.beliefs
         for thing, place in self.prior.named(kind):
             is_left = place in beliefs.receptacles and place not in beliefs.searched and thing not in self._given_up

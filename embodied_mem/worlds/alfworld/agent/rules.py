@@ -48,7 +48,7 @@ class AlfworldBeliefs(Beliefs):
         return receptacle in self.doors or type_of(receptacle) in map(type_of, self.doors)
 
     def cost(self, receptacle: str) -> int:
-        """Commands it takes to look into a receptacle, going there counted twice: one has to come back, too."""
+        """Count the commands of looking into a receptacle and coming back."""
         return 2 * (not self.is_here(receptacle)) + self.may_be_closed(receptacle)
 
 
@@ -87,7 +87,7 @@ class AlfworldRules:
 
 
 def kinds_of(goal: str) -> tuple[str, ...]:
-    """Kinds of things that matter for a goal; none if the goal is not understood."""
+    """Return the kinds of things of a goal; none if not understood."""
     try:
         task = parse_goal(goal)
     except InvalidInputError:
@@ -96,7 +96,7 @@ def kinds_of(goal: str) -> tuple[str, ...]:
 
 
 def beliefs_of(memory: LifelongMemory, working: WorkingMemory, kinds: Iterable[str]) -> AlfworldBeliefs:
-    """Return what memory says is the case now about receptacles and things of these kinds."""
+    """Return memory's present state of receptacles and things of these kinds."""
     beliefs = AlfworldBeliefs(working.receptacles, beside=working.beside, refused=working.refused)
     beliefs.unseen = working.unseen
     _from_graph(beliefs, memory, working.began, kinds)

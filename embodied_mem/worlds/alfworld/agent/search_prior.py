@@ -36,14 +36,14 @@ class SearchPrior:
         self._room = Counter(map(type_of, self._receptacles))
 
     def _wins_here(self) -> Iterator[Mapping[str, Any]]:
-        """Data of the tasks won in this very room that were retrieved, best first."""
+        """Return data of retrieved tasks won in this room, best first."""
         pool, place = self._situation.pool, self._situation.memory.place
         for record in pool.records if pool is not None and place else ():
             if record.kind == "experience" and record.place == place:
                 yield record.data
 
     def named(self, kind: str) -> list[tuple[str, str]]:
-        """(thing, receptacle) from which this very task was won in this very room."""
+        """Return (thing, receptacle) of the same task won in this room."""
         goal = self._situation.goal.strip().rstrip(".").lower()
         won = (data["actions"] for data in self._wins_here() if data["goal"].strip().rstrip(".").lower() == goal)
         return list(dict.fromkeys(pair for actions in won for pair in _places_in(actions, kind)))
@@ -61,7 +61,7 @@ class SearchPrior:
         return sorted((r for r in beliefs.receptacles if r not in beliefs.searched), key=rank)
 
     def tool(self, verb: str, default: str) -> str:
-        """Return the kind of receptacle that did this to things before, if the room has one; else `default`."""
+        """Return the room's receptacle kind that did this before, or `default`."""
         semantic = self._situation.memory.semantic
         known = [kind for kind, _ in semantic.tools_for(verb)] if semantic is not None else []
         return next((kind for kind in known if self._room[kind]), default)
@@ -86,7 +86,7 @@ class SearchPrior:
 
 
 def _places_in(actions: list[str], kind: str) -> list[tuple[str, str]]:
-    """(thing, receptacle) of things of a kind that were taken, or used where the agent stood."""
+    """List (thing, receptacle) of a kind's things taken or used there."""
     found, at = [], ""
     for command in map(parse_command, actions):
         if command.verb == "go":

@@ -41,7 +41,7 @@ class Follower:
         self._grammar, self._level = grammar, level
 
     def at(self, level: str) -> Follower:
-        """Return one that carries out what a hint says at a level; without a place it does not know where."""
+        """Return a follower of hints at a level of guidance."""
         return Follower(self._grammar, level)
 
     def act(self, prompts: Sequence[str], keys: Any, soft: Any = None, **ignored: Any) -> Turn:
@@ -55,7 +55,7 @@ class Follower:
         return Turn(commands, [0] * len(prompts), [0] * len(prompts))
 
     def reworded(self, prompt: str, level: str) -> str:
-        """Return the prompt with as much of its hint as a level of `agents.deliveries.GUIDANCE` says."""
+        """Cut a prompt's hint to a level of `agents.deliveries.GUIDANCE`."""
         found = _HINT.search(prompt)
         if found is None or level == "place":
             return prompt

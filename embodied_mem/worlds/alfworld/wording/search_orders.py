@@ -21,7 +21,7 @@ _ROOM_MARKS = {"kitchen": "stoveburner", "bathroom": "toilet", "bedroom": "bed",
 
 @functools.lru_cache(maxsize=1)
 def _rates() -> dict[str, dict[str, dict[str, float]]]:
-    """Return room -> object type -> receptacle type -> objects found per receptacle and per command spent there.
+    """Return room -> object -> receptacle -> finds per receptacle and command.
 
     A receptacle with a door costs two commands (go, open), one without costs one. Room "" is the mean over rooms.
     """
@@ -39,13 +39,13 @@ def _rates() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def kind_of_room(receptacles: Iterable[str]) -> str:
-    """Return "kitchen", "bathroom", "bedroom", "living_room", or "" if no mark of any is there."""
+    """Return "kitchen", "bathroom", "bedroom", "living_room", or "" without any sign."""
     types = {type_of(receptacle) for receptacle in receptacles}
     return next((room for room, mark in _ROOM_MARKS.items() if mark in types), "")
 
 
 def statistics_order(object_type: str, receptacles: Sequence[str]) -> list[str]:
-    """Return the receptacles by how often households keep such an object there, per command that looking costs.
+    """Order receptacles by expected finds per command of looking.
 
     Ties keep the order of the room text; a place that is itself what is looked for (a floor lamp) comes first. Uses
     `household_statistics` (train split) and nothing of the present game.
@@ -62,5 +62,5 @@ def _accepted() -> dict[str, frozenset[str]]:
 
 
 def households_put(object_type: str, receptacle_type: str) -> bool:
-    """Return whether an object of this type may be put there in the games that were measured."""
+    """Return whether measured games allow an object type there."""
     return object_type in _accepted().get(receptacle_type, ())
