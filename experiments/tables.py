@@ -98,7 +98,7 @@ def number(key: str, form: str) -> Cell:
 
 
 def paired(key: str, *more: int) -> Cell:
-    """Return the column of a paired difference, in points or by `more` (scale, digits); "-" where there is none."""
+    """Return a paired difference's column, in points or by (scale, digits)."""
     return lambda _, row: difference(row.get(key), *more)
 
 
@@ -134,7 +134,7 @@ def games_of(data: Data) -> str:
 
 
 def won_of(report: Data) -> dict[str, np.ndarray]:
-    """bool[tasks, seeds] of each delivery, tasks and seeds in order of their names."""
+    """Return each delivery's bool[tasks, seeds], both in order of names."""
     found: dict[str, dict[tuple[str, str], bool]] = {}
     for episode in episodes_of(report):
         found.setdefault(episode.agent, {})[str(episode.task), str(episode.seed)] = bool(episode.won)
@@ -170,7 +170,7 @@ DELIVERED = {"no": "none", "static": "static", "compiled": "compiled"}
 
 
 def controls(data: Data) -> str:
-    """Show deliveries with their controls; a row's name says what differs from the first of its delivery.
+    """Show deliveries and controls; a row's name says what differs.
 
     Where the teacher's guidance was played, too, each row has its share of what can be won: (row - none) / (teacher -
     none).
@@ -200,7 +200,7 @@ UNSHOWN = ("static bank=other_rooms", "static bank=noisy:0.5", "static bank=pois
 
 
 def served(data: Data) -> str:
-    """Show a published executor by what it is told, and how many of its commands have no effect."""
+    """Show a published executor by delivery, with its share of ineffective commands."""
 
     def tokens(_: str, row: Mapping[str, Any]) -> str:
         return f"{row['executor_tokens_in_per_step']:.0f} + {row['executor_tokens_out_per_step']:.1f}"
@@ -213,7 +213,7 @@ def served(data: Data) -> str:
 
 
 def methods(data: Data) -> str:
-    """Compare memory methods with the deliveries of this package, played by one executor.
+    """Compare memory methods with our deliveries, under one executor.
 
     With an empty bank every method says what `static` says, so these rows are left out; so is recall at every step.
     Another bank is compared to the committed one.
@@ -247,13 +247,13 @@ def methods(data: Data) -> str:
 
 
 def _plainer(name: str) -> str:
-    """Find the row that differs by one setting: for another bank the committed one's, for recall at every step once."""
+    """Find a control's baseline row, different in one setting."""
     told, setting, _ = name.partition(" bank=")
     return told if setting else name.replace("_steps", "", 1)
 
 
 def recall(data: Data) -> str:
-    """Show what recalled lines tell of where the goal's things are, and what that costs."""
+    """Show where recalled lines place the goal's things, and their cost."""
 
     def observed(cell: Callable[[list[Data], Data], str]) -> Cell:
         return lambda _, row: cell(row["observed"], row["observed"][-1]) if "observed" in row else "-"
@@ -289,7 +289,7 @@ def recall(data: Data) -> str:
 # ---- Studies of memory -----------------------------------------------------------------------------------------------
 #
 def soft_budget(data: Data) -> str:
-    """Show success by tokens of guidance: text only, and soft tokens beside it."""
+    """Show success by guidance tokens: text, and soft tokens beside it."""
     rows = data["rows"]
     compared = {
         (row["kind"], row["budget"]): row["difference"] for row in data["comparisons"] if row["kind"] != "control"
@@ -334,7 +334,7 @@ def soft_probe(data: Data) -> str:
 
 
 def grpo(data: Data) -> str:
-    """Show what GRPO adds to a trained compiler, beside its controls and in two more settings."""
+    """Show GRPO's gain beside controls and in two more settings."""
     arms, before = [*data["arms"]], data["rows"]["before"]
     lines = [["before", success("", before), *[""] * (len(arms) + 2)]]
     for result in ("", "_sum", "_group"):
@@ -349,7 +349,7 @@ def grpo(data: Data) -> str:
 
 
 def ablations(data: Data) -> str:
-    """Show a compiler trained for each row, the executor the same in all, with its tokens and latency."""
+    """Show compilers under one executor, with tokens and latency."""
     rows = {name: (data["rows"][name], None) for name in ("none", "before")}
     for name, arm in data["arms"].items():
         for key in (key for key in data["rows"] if key.split()[0] == name):
@@ -371,7 +371,7 @@ def ablations(data: Data) -> str:
 
 
 def training_seeds(first: Data) -> str:
-    """Show the rows that runs of one configuration have in common, one report per training seed: mean and spread.
+    """Show mean and spread of one configuration's rows over training seeds.
 
     A difference is that of the means over training seeds and seeds of play; its interval is over games.
     """
@@ -424,7 +424,7 @@ def online_bank(data: Data) -> str:
 
 
 def noisy_triples(data: Data) -> str:
-    """Show what noise in a detector's triples does to spatial memory: all kinds at three rates, each at the highest."""
+    """Show the effect of detector noise on spatial memory, by kind, rate."""
     arms = {
         "ours": "ours", "looks": "ours, with appearance", "names": "control: every name a thing",
         "theta 0": "control: threshold 0", "no conflicts": "control: no rules of conflict",
@@ -452,7 +452,7 @@ def noisy_triples(data: Data) -> str:
 # ---- Agents ----------------------------------------------------------------------------------------------------------
 #
 def planner_critic(data: Data) -> str:
-    """Show the planner-critic agent, what each part of it is worth, and a second run of the tasks."""
+    """Show the planner-critic, its ablations and a second run."""
     columns = {
         "agent": named, "run": RUN, "success": success, "steps": number("steps", ".2f"),
         "against full, paired": paired("steps_difference_to_full", 1, 2),
@@ -478,7 +478,7 @@ def agents(data: Data) -> str:
 
 
 def repeated(data: Data) -> str:
-    """Show the same on the subsets of a world; differences are to the agent's first run."""
+    """Show the subsets of a world with differences to the first run."""
     subsets = data["repeated_trials"]
     columns: list[tuple[str, Cell]] = [("agent", named), ("run", RUN)]
     for subset, played in subsets.items():
@@ -497,7 +497,7 @@ def repeated(data: Data) -> str:
 
 
 def robot_faults(data: Data) -> str:
-    """Show the agent and its ablations on a simulated robot that fails, and on one that does not."""
+    """Show the agent and ablations on a failing and a flawless robot."""
 
     def calm(name: str, row: Mapping[str, Any]) -> Data:
         found: Data = data["rows"]["no faults"][name][row["run"] - 1]
@@ -528,7 +528,7 @@ def robot_faults(data: Data) -> str:
 
 
 def scienceworld_control(data: Data) -> str:
-    """Show the planner-critic by what it remembers; differences are over kinds of tasks, all variations of each."""
+    """Show the planner-critic by its memories; differences by kind of task."""
     kinds = len({str(episode.task).rpartition("/")[0] for episode in episodes_of(data)})
     won = {name: one.reshape(kinds, -1) for name, one in won_of(data).items()}
     nothing = "planner_critic_no_memory"
@@ -553,13 +553,13 @@ SAME = re.compile(r"\| first reading.* without long-term memory \|")
 
 
 def without_published(table: str, *kept_names: str) -> str:
-    """Drop the published rows of a table but those whose names contain one of `kept_names`."""
+    """Drop published rows unless their names contain one of `kept_names`."""
     lines = [line for line in table.split("\n") if not SAME.match(line)]
     return "\n".join(line for line in lines if not line.startswith("| *") or any(n in line for n in kept_names))
 
 
 def planner_benchmark(world: str, *kept_names: str) -> Callable[[Data], str]:
-    """Make the table of agents or deliveries on a world's subsets, beside what papers report."""
+    """Show agents or deliveries on a world's subsets, beside papers' rows."""
 
     def table(data: Data) -> str:
         config = data["config"]
@@ -574,7 +574,7 @@ def planner_benchmark(world: str, *kept_names: str) -> Callable[[Data], str]:
 
 
 def revisited(world: str) -> Callable[[Data], str]:
-    """Make the table of tasks that are played again in homes that an agent knows."""
+    """Show tasks repeated in homes that the agent knows."""
 
     def table(data: Data) -> str:
         tasks = max(row["tasks"] for rows in data["revisited_home"].values() for row in rows.values())
@@ -585,7 +585,7 @@ def revisited(world: str) -> Callable[[Data], str]:
 
 
 def eb_habitat_relations(data: Data) -> str:
-    """Show EB-Habitat's tasks with places described by other places, in blind wordings, as first scored."""
+    """Show EB-Habitat's places described by places, blind, as first scored."""
     after = read("eb_habitat_relations_improved")
     (first, row), *others = data["rows"].items()
     rows = [(first, row), (AFTER, after["rows"]["first reading"]), *others]
@@ -606,7 +606,7 @@ AFTER = "first reading, after the misses were read (no blind number)"
 
 
 def dialogues(data: Data) -> str:
-    """Show contenders over all questions of dialogues, and some of them by kind."""
+    """Show contenders on dialogues' questions, some of them by kind."""
     lines = load(data["world"], "benchmark").table(data).split("\n")
     few = re.compile(r"\| (?!all )[\w -]+ \| \d+ \| (?:embedder|fusion|langmem|mem0|.* - bm25) ")
     return "\n".join(line for line in lines if not few.match(line)) + f"\n\n{source(data)}"
@@ -624,7 +624,7 @@ def scienceworld(data: Data) -> str:
 
 
 def memento(data: Data) -> str:
-    """Show MEMENTO's stages beside two models of the paper: on the same episodes where published, else its tables'."""
+    """Show MEMENTO's stages beside two of the paper's models."""
 
     def share(row: Data | None) -> str:
         return f"{percent(row['sr'])} of {row['episodes']}" if row else "-"
@@ -650,13 +650,13 @@ def memento(data: Data) -> str:
 
 
 def memento_joined(data: Data) -> str:
-    """Show what k and noise are worth, without noise and with the most."""
+    """Show the effect of k, without and with most noise."""
     lines = MEMENTO_TABLES["joined"](data).split("\n")
     return "\n".join(line for line in lines if "noise 0.25" not in line) + f"\n\n{source(data)}"
 
 
 def memento_encoders(data: Data) -> str:
-    """Show the missing rates of the simplest and the best strategy by encoder."""
+    """Show the simplest and best strategies' missing rates by encoder."""
     rows = {name: row for name, row in data["encoders"].items() if name.split(", ")[1] in ("similarity", "hybrid")}
     return f"{MEMENTO_TABLES['encoders']({'encoders': rows})}\n\n{source(data)}"
 
@@ -665,7 +665,7 @@ SUBSETS = ("base", "common_sense", "long_horizon")
 
 
 def one_for_all(_: Data) -> str:
-    """Show success of the small models: a pair trained on each world beside one pair trained on three."""
+    """Compare small models of each world with a pair of all three."""
     lines: list[list[str]] = []
     heads = [f"{world}: {subset}" for world in ("EB-ALFRED", "EB-Habitat") for subset in SUBSETS]
     for kind, suffix in (("a pair per world", ""), ("one pair for three", "_household")):
@@ -680,7 +680,7 @@ def one_for_all(_: Data) -> str:
 
 
 def benchmarks(alfworld: Data) -> str:
-    """Make a row per benchmark: our deliveries and agents by rules, a paper's figures, and whether the two compare."""
+    """Make a row per benchmark: ours, a paper's figures, comparable or not."""
 
     def cell(row: Data, name: str = "success", interval: str = "interval") -> str:
         return "{:.1f} [{:.0f}, {:.0f}]".format(*(100 * value for value in (row[name], *row[interval])))
@@ -776,7 +776,7 @@ def graph_speed(data: Data) -> str:
 
 
 def graph_ratio(data: Data) -> str:
-    """Compare the knowledge graph in C++ with a bare adjacency list, by number of nodes and degree."""
+    """Compare the graph in C++ with an adjacency list, by nodes, degree."""
     rows: dict[str, Data] = {}
     for key, value in data["update_k2_ratio"].items():
         nodes, _, degree = key.partition(" nodes, degree ")
@@ -829,7 +829,7 @@ def sampling(data: Data) -> str:
 
 
 def drop_in(row: Data) -> str:
-    """Compare verl-agent's rollout with the original's envs and with ours behind the same name."""
+    """Compare verl-agent's rollout over the original's envs and over ours."""
 
     def median(name: str) -> float:
         return float(statistics.median(row[name]))
@@ -1031,7 +1031,7 @@ FILES = {
 
 
 def tidy(text: str) -> str:
-    """Move "%" from cells to their heads, and drop a column of zero tokens."""
+    """Move "%" from cells to heads; drop zero tokens' column."""
 
     def rewrite(match: re.Match) -> str:
         head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in match[0].splitlines())

@@ -80,7 +80,7 @@ class Person(Agent):
         print("\nThe game is not won." if self._gave_up else text, file=self._output)
 
     def _answer(self, command: str) -> str:
-        """Return what a line with a slash is answered with, once it is done."""
+        """Carry out a line with a slash; return the answer."""
         if command in ("/undo", "/restart"):
             if not self._goes_back:
                 return f"{command}: this world's simulator cannot go back; /quit, and begin again with --task"

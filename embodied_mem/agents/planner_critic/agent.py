@@ -169,7 +169,7 @@ class PlannerCriticAgent(Agent):
     def for_world(
         cls, world: str, config: PlannerCriticConfig | None = None, memory: LifelongMemory | None = None, **parts: Any
     ) -> PlannerCriticAgent:
-        """Return the agent for a world, by its rules: `parts` replace what the world's card names as its agent."""
+        """Return a world's agent by rules; `parts` replace some of its parts."""
         config = config or PlannerCriticConfig()
         return cls(config, memory, **{**load(world, "agent")(config), **parts})
 
@@ -239,7 +239,7 @@ class PlannerCriticAgent(Agent):
         return self._decide()
 
     def end(self, won: bool, observation: str = "") -> None:
-        """Ends the task; `observation` answers the last command, if `act` was not given it."""
+        """End the task; `observation` answers a command unknown to `act`."""
         if observation:
             self._working.status = None
             self._take_note(self._working.action, observation)
@@ -295,7 +295,7 @@ class PlannerCriticAgent(Agent):
     # Decision.
 
     def _decide(self) -> str | None:
-        """Return the plan's next step if the critic passes it, else a new plan's first, uncriticised."""
+        """Return the next step the critic passes, else a new plan's first."""
         situation, objection = None, ""
         self.found = None
         if self._steps and self.config.critic:

@@ -39,7 +39,7 @@ class Refusal(NamedTuple):
 
 
 def in_home(name: str, observation: str) -> str:
-    """Return the first text of a task, told to an agent that knows in which home it is."""
+    """Return a task's first text for an agent that knows the home."""
     return f"Home: {name}.\n{observation}"
 
 
@@ -50,7 +50,7 @@ def home_told(observation: str) -> str:
 
 
 def found_here(memory: LifelongMemory, kind: str) -> list[str]:
-    """Receptacles in which things of a kind were when earlier tasks in this home began, the latest task first.
+    """List a kind's receptacles at earlier tasks' beginnings, latest task first.
 
     Where a task left a thing says less: a home is set up again for the next one. Nothing without both memories.
     """
@@ -101,11 +101,11 @@ class WorkingMemory:
     unseen: str = ""
 
     def failed(self, is_refusal: bool) -> bool:
-        """Return whether the last step had no effect: as its status says; if that is not known, as its text does."""
+        """Return whether the last step failed, by its status or text."""
         return is_refusal if self.status in (None, "unknown") else self.status == "failure"
 
     def refuse(self, command: str) -> None:
-        """Notes that the last step had no effect where it was made, with what was held."""
+        """Note the last step's failure with its place and held thing."""
         held, at = self.before
         self.refused[command, at, held] += 1
         times = self.refusals[command].times if command in self.refusals else 0
@@ -145,11 +145,11 @@ class Beliefs:
         return self.at == place
 
     def times_refused(self, command: str) -> int:
-        """Return how often a command had no effect here and with this in the hand."""
+        """Count a command's failures here with this in the hand."""
         return self.refused[command, self.at, self.held]
 
     def recall(self, memory: LifelongMemory, kinds: Iterable[str]) -> list[Sighting]:
-        """Takes from spatial memory where the agent is and where things of these kinds are in the running task.
+        """Read the agent's and these kinds' places from spatial memory.
 
         Returns what there is of them; none without spatial memory.
         """
@@ -168,7 +168,7 @@ class Beliefs:
         )  # fmt: skip
 
     def describe(self) -> str:
-        """Return the beliefs in words, for models: what is known, and nothing of what is not."""
+        """Write the known beliefs in words, for models."""
         lines = [f"You are at {self.at}."] if self.at else []
         lines += [f"You hold {self.held}."] if self.held else []
         lines += [f"{thing} is at {place}." for thing, place in self.things.items()]
@@ -178,7 +178,7 @@ class Beliefs:
         return "\n".join(lines)
 
     def note(self, reading: Reading, kinds: Collection[str] | None = None) -> None:
-        """Put one answer of the world into the beliefs; with `kinds`, only things of these in their places."""
+        """Update beliefs by an answer; `kinds` limits things in places."""
         for container, contents in reading.complete:
             if container == AGENT:
                 self.held = ""

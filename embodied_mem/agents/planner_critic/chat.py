@@ -299,7 +299,7 @@ class ChatPreprocessor(_Asking):
         )
 
     def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """Implement `Preprocessor.query`; with the goal in front, which says what it is about."""
+        """Implement `Preprocessor.query`, with the goal in front."""
         return f"{goal} {self._line('query', (goal, action, observation), images)}".strip()
 
     def _line(self, name: str, turn: tuple[str, str, str], images: Sequence[Picture]) -> str:
@@ -316,7 +316,7 @@ class ChatPreprocessor(_Asking):
 def chat_parts(
     model: ChatModel | Seats, skills: Sequence[Skill], *, examples: str = "", max_steps: int = 8
 ) -> dict[str, Any]:
-    """New planner, critic and preprocessor of one model, as keyword arguments of `PlannerCriticAgent`.
+    """Make planner, critic and preprocessor of a model for `PlannerCriticAgent`.
 
     With a perceiver at `Seats` there are rules, too, that read no text.
     """

@@ -78,7 +78,7 @@ class WorldRules(Protocol):
         ...
 
     def note(self, memory: LifelongMemory, working: WorkingMemory, step: PlanStep, observation: str) -> None:
-        """Takes note of the answer to a step; `working.status` and `working.images` belong to it."""
+        """Note a step's answer with `working.status` and `working.images`."""
         ...
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:

@@ -51,7 +51,7 @@ class Plan:
 
 
 def foreseen(next_steps: Callable[[], Sequence[PlanStep]], max_steps: int = 8) -> list[PlanStep]:
-    """Steps until `next_steps` gives no more, or there are `max_steps`: the last few may go beyond."""
+    """Collect steps of `next_steps` until none or about `max_steps`."""
     steps: list[PlanStep] = []
     while len(steps) < max_steps and (more := next_steps()):
         steps += more
@@ -65,7 +65,7 @@ def plan_untried(
     *,
     retries: bool = True,
 ) -> Plan | None:
-    """Return the plan of the likeliest reading that was not tried; of the likeliest of all when every one was.
+    """Return the plan of the likeliest untried reading, else the likeliest.
 
     Args:
         readings: of the goal, the likeliest first.

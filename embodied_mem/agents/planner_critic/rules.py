@@ -100,7 +100,7 @@ class TextRules:
         working.keep(observation)
 
     def beliefs(self, memory: LifelongMemory, working: WorkingMemory) -> Beliefs:
-        """Implement `WorldRules.beliefs`: what the last answers say, and what spatial memory knows of the agent."""
+        """Implement `WorldRules.beliefs` by last answers and spatial memory."""
         now = Beliefs(refused=working.refused)
         for text in working.recent:
             now.note(self._reader.read(text))
@@ -118,5 +118,5 @@ class RulePreprocessor:
         return f"{action}: {' '.join(observation.split())}"
 
     def query(self, goal: str, action: str, observation: str, images: Sequence[Picture] = ()) -> str:
-        """Return the goal: it names all that rules would ask about, and does not change, so that retrieval is cheap."""
+        """Return the goal, a fixed query that keeps retrieval cheap."""
         return goal

@@ -75,7 +75,7 @@ def describe_times(number: int) -> str:
 
 
 def _refusals(situation: Situation) -> Iterator[str]:
-    """Yield a line for each refused command that other parts do not tell."""
+    """Yield a line for each refused command missing elsewhere."""
     recent = situation.summaries[-_MAX_SUMMARIES:]
     for command, (times, answer) in situation.refusals.items():
         if times < MANY_REFUSALS and any(summary.startswith(f"{command}:") for summary in recent):

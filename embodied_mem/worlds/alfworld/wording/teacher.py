@@ -99,7 +99,7 @@ class TeacherNoise:
     def mislead(
         self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
     ) -> tuple[Lesson, str]:
-        """`lesson` with a false belief in its Brief State while something is searched, and the command given then.
+        """Plant a false belief during a search; return lesson and command.
 
         Either some place of the room is believed to hold the object while none is known, or the newest observation is
         misread: the object is believed to be in the place that it describes, or to have another number than it has,
@@ -125,7 +125,7 @@ class TeacherNoise:
         return dataclasses.replace(lesson, state=state), f"take {name} from {place}"
 
     def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
-        """`observation` with other contents, of this teacher's kinds, or empty if it shows none.
+        """Return `observation` with other contents; empty if it shows none.
 
         `thing` is there half of the time and its number is uniform, while everything else is drawn from all types of
         objects. In the world's own answers it is mostly there where experiences found it, and mostly number 1, so a
@@ -195,7 +195,7 @@ class RuleTeacher(TeacherNoise):
         return remembered_places(self.task, experiences, self.room)
 
     def _sources_of(self, experiences: Sequence[Experience]) -> dict[tuple[str, str], int]:
-        """(kind of thing, place) -> number of the best experience that found one there; empty if none has numbers."""
+        """Return (kind, place) -> number of the best experience that found it."""
         numbered = sorted((e for e in experiences if e.number), key=lambda e: not e.same_room)
         sources: dict[tuple[str, str], int] = {}
         for experience in numbered:
@@ -226,7 +226,7 @@ class RuleTeacher(TeacherNoise):
         return lesson
 
     def _look_again(self, refused: str) -> str:
-        """Return what an executor does rather than repeat a refused command: it looks at the place it is about."""
+        """Return the command in place of a refused one: examine its place."""
         command = parse_command(refused)
         place = command.receptacle if command.verb != "go" else ""
         if place:
@@ -234,7 +234,7 @@ class RuleTeacher(TeacherNoise):
         return f"examine {next(iter(self._here))}" if self._here else "look"
 
     def _observe(self, percept: Percept, command: Command) -> None:
-        """Keeps what an attentive reader of the whole episode knows; only the executor's action depends on it."""
+        """Track the whole episode's facts, for the executor's action only."""
         place = percept.receptacle
         if percept.arrived_at:
             self._here = {place: None}
@@ -323,7 +323,7 @@ class RuleTeacher(TeacherNoise):
         return edits
 
     def _is_treated(self, state: BriefState, percept: Percept, thing: str) -> bool:
-        """Decide by Brief State and answer whether the change that the task asks for was made to `thing`."""
+        """Decide whether the task's change was made to `thing`."""
         change = self.task.change
         if not change or type_of(thing) != self.task.object_type:
             return False
@@ -357,12 +357,12 @@ class RuleTeacher(TeacherNoise):
         return self.subgoals[stage:]
 
     def _continued(self, known: tuple[str, ...], left: tuple[str, ...]) -> list[Edit] | None:
-        """Edits that lead from the known subgoals to those that are left, if only some are done; else None."""
+        """Return edits from known to remaining subgoals; None if otherwise different."""
         done = len(known) - len(left)
         return [Fold()] * done if done >= 0 and known == self.subgoals[-len(known) :] else None
 
     def _guidance(self, state: BriefState, doubted: str) -> tuple[str, str]:
-        """(guidance, reason) of the first rule that has one; `doubted` is a place to look at again, or empty."""
+        """Return the first rule's (guidance, reason); `doubted` is to be re-checked."""
         verb, _, thing = state.current.partition(" ")
         held = state.agent_value("holding")
         if held and type_of(held) != self.task.object_type:
@@ -391,23 +391,23 @@ class RuleTeacher(TeacherNoise):
         return "", ""
 
     def _place_for(self, state: BriefState) -> str:
-        """Choose the receptacle to put into: the first object's, one remembered, or the first of its type."""
+        """Choose the target: the first object's, a remembered one, the first."""
         return next(iter(state.fact("used") or self._remembered["put"]), self._first_of(self.task.receptacle_type))
 
     def _changer(self) -> str:
-        """Return the receptacle that changes the object: one remembered, or the first of its type."""
+        """Return the receptacle that changes the object, a remembered one first."""
         return next(iter(self._remembered["change"]), self._first_of(self.task.changer_type))
 
     def _first_of(self, kind: str) -> str:
         return min((p for p in self.room if type_of(p) == kind), key=_number, default=f"{kind} 1")
 
     def _remembered_left(self, thing: str, state: BriefState) -> list[str]:
-        """Places where experiences found such a thing and that have not been searched."""
+        """Return unsearched places where experiences found such a thing."""
         searched = set(state.fact("searched"))
         return [p for p in self._remembered[thing] if p not in searched]
 
     def _unsearched(self, thing: str, state: BriefState) -> list[str]:
-        """Return the places left in search order; none before a search, since the Brief State has no news."""
+        """Return the places left in search order; none before a search."""
         searched = set(state.fact("searched"))
         places = sorted(self.room, key=lambda place: (type_of(place), _number(place)))
         return [p for p in self._order(thing, places) if p not in searched] if searched else []
@@ -448,7 +448,7 @@ class RuleTeacher(TeacherNoise):
         return guidance
 
     def _put_down(self, thing: str) -> str:
-        """Return a command that frees the hand: here if that is possible, else at the places that take most things."""
+        """Return a command that frees the hand, here if possible."""
         for place in self._here:
             if place not in self._tried_down:
                 if place in self._closed:
@@ -475,7 +475,7 @@ def _number(place: str) -> int:
 
 
 def remembered_places(task: Task, experiences: Sequence[Experience], room: Sequence[str]) -> dict[str, list[str]]:
-    """Places of this room that the experiences name, best first: by kind of thing found, `change` and `put`.
+    """Return places named by experiences, best first, by finding, `change`, `put`.
 
     Only what their rationales tell counts, since that is what the compiler reads of them.
 
@@ -503,7 +503,7 @@ def remembered_places(task: Task, experiences: Sequence[Experience], room: Seque
 
 
 def meaning_of(goal: str, experiences: Sequence[Experience]) -> tuple[Task | None, Experience | None]:
-    """Find this home's first procedure of that name: (what the instruction means here, the experience that says so).
+    """Find this home's procedure of a name: (its meaning, its experience).
 
     Both are None if there is none.
     """
@@ -556,7 +556,7 @@ class ProcedureTeacher(RuleTeacher):
         self.subgoals = subgoals_of(self.task) if self._understood else (f"find {thing}", f"{TRY}{thing}")
 
     def _remember(self, experiences: Sequence[Experience]) -> dict[str, list[str]]:
-        """Order places like `RuleTeacher`; those of the experience that tells the meaning come first."""
+        """Order places like `RuleTeacher`, those of the telling experience first."""
         return super()._remember(sorted(experiences, key=lambda experience: experience is not self._told_by))
 
     def _guidance(self, state: BriefState, doubted: str) -> tuple[str, str]:
@@ -581,7 +581,7 @@ class ProcedureTeacher(RuleTeacher):
         return self._try(state) if state.current.startswith(TRY) else super()._search(state)
 
     def _try(self, state: BriefState) -> str:
-        """Return the next command of an executor that has the thing and does not know what to do with it."""
+        """Return a trial command for a held thing of unknown purpose."""
         held, thing = state.agent_value("holding"), self.task.object_type
         for change in _HARMLESS:
             changers = [place for place in self.room if type_of(place) == CHANGERS[change]]

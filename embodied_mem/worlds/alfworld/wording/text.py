@@ -157,7 +157,7 @@ def type_of(name: str) -> str:
 
 
 def task_of(task_type: str, object_type: str, target: str) -> Task:
-    """Return the task of a type; `target` is the receptacle's type, or the lamp's for look_at_obj_in_light."""
+    """Return the task of a type; `target` is its receptacle or lamp."""
     if task_type == "look_at_obj_in_light":
         return Task(task_type, object_type, lamp_type=target)
     return Task(task_type, object_type, target, count=2 if task_type == "pick_two_obj_and_place" else 1)
@@ -184,24 +184,24 @@ def parse_goal(goal: str) -> Task:
 
 
 def render_goal(task: Task, variant: int = 0) -> str:
-    """Return the goal sentence of a task, with its full stop; `variant` 0 or 1 picks the official wording."""
+    """Return a task's goal sentence; `variant` 0 or 1 picks the wording."""
     target = task.lamp_type or task.receptacle_type
     return GOAL_TEMPLATES[task.task_type][variant].format(object=task.object_type, receptacle=target) + "."
 
 
 def named_goal(object_type: str, procedure: str) -> str:
-    """Return a task sentence that says what is done by a name that the home has for it."""
+    """Return a task sentence with the home's name for the procedure."""
     return f"find a {object_type} and do the {procedure}."
 
 
 def parse_named_goal(goal: str) -> tuple[str, str]:
-    """Return (type of object, name of the procedure) of a `named_goal`; both empty if it is none."""
+    """Parse a `named_goal` into (object type, procedure); else both empty."""
     match = _NAMED_GOAL.fullmatch(" ".join(goal.split()).lower())
     return (match["object"], match["procedure"]) if match else ("", "")
 
 
 def parse_room(first_observation: str) -> list[str]:
-    """Return the receptacles that the room text lists, in its order; empty if it lists none."""
+    """Return the receptacles that the room text lists, in order."""
     return list(names_in(first_observation.partition(_ROOM_MARK)[2].partition("\n")[0]))
 
 
@@ -228,7 +228,7 @@ _ANSWER_PATTERNS = [(kind, re.compile(pattern, re.DOTALL)) for kind, pattern in 
 
 
 def parse_observation(text: str) -> Percept:
-    """Return what one feedback text says; never raises, an unreadable text is of kind "unknown"."""
+    """Parse a feedback text; an unreadable one is of kind "unknown"."""
     text = text.strip()
     if _ROOM_MARK in text:
         return Percept("room", receptacles=tuple(parse_room(text)))
@@ -247,7 +247,7 @@ def parse_observation(text: str) -> Percept:
 
 
 def _with_view(kind: str, text: str, receptacle: str) -> Percept:
-    """Return the percept of a text that may show a receptacle, which memory's rules read, too."""
+    """Parse a text that may show a receptacle, for memory's rules, too."""
     reading = read_observation(text)
     place, contents = next(iter(reading.complete), ("", None))
     doors = {name: state == "open" for name, relation, state in reading.facts if relation == "is"}
@@ -275,7 +275,7 @@ _COMMAND_PATTERNS = [
 
 
 def parse_command(command: str) -> Command:
-    """Return a command as data; a text that is no command gives an empty verb. "examine X" names X as its object."""
+    """Parse a command; other texts give an empty verb."""
     text = command.strip()
     for verb, pattern in _COMMAND_PATTERNS:
         match = pattern.fullmatch(text)
@@ -285,7 +285,7 @@ def parse_command(command: str) -> Command:
 
 
 def put_command(object_name: str, receptacle: str, grammar: str = "0.4") -> str:
-    """Return the command that puts an object down, in the wording of `grammar`.
+    """Return the command to put an object down, worded by `grammar`.
 
     Raises:
         InvalidInputError: an unknown grammar.
@@ -298,6 +298,6 @@ def put_command(object_name: str, receptacle: str, grammar: str = "0.4") -> str:
 
 
 def executor_instruction(grammar: str = "0.4") -> str:
-    """Return what a published model is told before it acts, with the commands in the wording of `grammar`."""
+    """Return a published model's instruction, commands worded by `grammar`."""
     told = prompt(__package__, "executor").replace("{put}", put_command("THING", "PLACE", grammar))
     return told.replace("{put it}", put_command("it", "the place", grammar))
