@@ -148,7 +148,7 @@ class MementoConfig(ChatOptions):
 
 
 def embedder_of(name: str) -> CachedEmbedder:
-    """Return the embedder called so; `auto` takes the model where it is installed, else the lexical one."""
+    """Return a named embedder; `auto`: the installed model, else lexical."""
     if name not in EMBEDDERS:
         return encoder_of(name)
     if name != "lexical":
@@ -199,7 +199,7 @@ class Evaluation:
         self.memory = self.memory_of([run.trace for run in runs])
 
     def _take_first(self, count: int) -> None:
-        """Keeps so many entries of each utilisation stage, and the acquisition episodes that they need."""
+        """Limit each utilisation stage's entries, with the acquisition episodes they need."""
         for stage in STAGES:
             self.records[stage] = self.records[stage][:count]
         needed = {number for stage in STAGES for record in self.records[stage] for number in related_ids(record)}
@@ -211,7 +211,7 @@ class Evaluation:
         return MemoryPlanner(self.embedder, max_actions=limit) if self.model is None else ReActAgent(self.model)
 
     def _check(self) -> None:
-        """Raises InvalidInputError for a stage without episodes, or one that needs an episode that is not there."""
+        """Raise InvalidInputError for an empty stage or a missing needed episode."""
         known = {str(record["episode_id"]) for record in self.records["acquisition"]}
         for stage in ("acquisition", "single"):
             if not self.records[stage]:
@@ -307,7 +307,7 @@ class Evaluation:
         }
 
     def main_table(self) -> dict[str, Any]:
-        """Play the four stages, each by type and subtype of knowledge, beside published scores of the same episodes."""
+        """Play the four stages by knowledge type, beside published scores."""
         result: dict[str, Any] = {}
         published = protocol.published_scores(self.root)
         for stage, runs in self.stages().items():
@@ -354,7 +354,7 @@ class Evaluation:
         }  # fmt: skip
 
     def top_k(self) -> dict[str, Any]:
-        """Return the single stage with more and fewer memories, the needed one among them."""
+        """Return the single stage with more and fewer memories."""
         singles, strategy = self.records["single"], self.options.strategy
         return {str(k): self.row(self.use(singles, protocol.Recall(strategy, k))) for k in TOP_K}
 
@@ -372,7 +372,7 @@ class Evaluation:
         return result
 
     def damage(self) -> dict[str, Any]:
-        """Return the single stage with damaged memories; its baseline is the main table's."""
+        """Return the single stage with damaged memories, beside the main table's."""
         traces = [run.trace for run in self.acquired.values()]
         memories = {how: self.memory_of(damaged(traces, how, self.options.seed)) for how in DAMAGES}
         return {how: self.row(self.use(self.records["single"], memory=memory)) for how, memory in memories.items()}
@@ -393,7 +393,7 @@ class Evaluation:
         }
 
     def variants(self) -> dict[str, Any]:
-        """Indirect instructions and other places, each beside the original instructions of the same tasks."""
+        """Play indirect instructions and other places beside the same tasks' originals."""
         scenes = load_scenes(self.root)
         result: dict[str, Any] = {}
         changes: dict[str, Callable[[protocol.Record], protocol.Record | None]] = {
@@ -408,7 +408,7 @@ class Evaluation:
         return result
 
     def rewordings(self) -> dict[str, Any]:
-        """Return the single stage with other lead-ins and endings, drawn for each task, and in small letters alone."""
+        """Return the single stage with other lead-ins, endings, or small letters."""
         singles = self.records["single"]
         result = {
             "original": self.row(self.use(singles)),
@@ -420,7 +420,7 @@ class Evaluation:
         return result
 
     def captions(self) -> dict[str, Any]:
-        """Play the single tasks that ask for an object, its captions reworded in memory or in the present; controls."""
+        """Play the single object tasks with reworded captions, and controls."""
         rows, seed = load_captions(self.root), self.options.seed
         asked = [r for r in self.records["single"] if r["metadata"]["episode_type"] != "user_pattern"]
         result = {
@@ -437,7 +437,7 @@ class Evaluation:
         return result
 
     def joined(self) -> dict[str, Any]:
-        """Single and joint tasks with the memories of all houses in one, no guarantee: by k, noise and strategy."""
+        """Play tasks with all houses' memories joined, by k, noise and strategy."""
         traces = [dataclasses.replace(run.trace, scene_id=protocol.ALL_HOUSES) for run in self.acquired.values()]
         result: dict[str, Any] = {}
         for noise in NOISES:
@@ -451,7 +451,7 @@ class Evaluation:
         return result
 
     def encoders(self) -> dict[str, Any]:
-        """Missing rates of each strategy by sentence encoder; within the house and among all houses."""
+        """Measure strategies' missing rates by encoder, within a house and among all."""
         traces = [run.trace for run in self.acquired.values()]
         everywhere = [dataclasses.replace(trace, scene_id=protocol.ALL_HOUSES) for trace in traces]
         result: dict[str, Any] = {}

@@ -117,7 +117,7 @@ class Move:
 
 
 def fit(thing: Thing, other: Thing) -> float:
-    """Score a phrase against a known thing, in [0, 2]: its category, and its words among what is known of the thing."""
+    """Score a phrase by a thing's category and words, in [0, 2]."""
     kind = max(kind_score(thing.phrase, other.kind or core_of(other.phrase)), 0.0) / 3
     own = set(content(thing.phrase)) - set(content(other.kind or core_of(other.phrase)))
     has = set(content(other.text()))
@@ -155,7 +155,7 @@ def moves_of(asked: Asked) -> list[Move]:
 
 
 def with_carries(moves: list[Move]) -> list[Move]:
-    """Mark the moves to a room from which the same thing alone goes on at once."""
+    """Mark moves to a room that the same thing leaves at once."""
     for i, move in enumerate(moves):
         alone = sum(other.group == move.group for other in moves) == 1
         onward = i + 1 < len(moves) and moves[i + 1].thing is move.thing
@@ -255,7 +255,7 @@ def _read_steps(trace: Trace, words: PlaceWords) -> _Steps:
 
 
 def remembered(trace: Trace, words: PlaceWords) -> Remembered:
-    """Return a memory as goals. Where its words ask for nothing that is understood, the steps tell what was done."""
+    """Return a memory as goals, read from words or else from steps."""
     asked = read_instruction(trace.instruction, words)
     note = read_instruction(trace.note, words) if trace.note else None
     if note is not None:
@@ -285,7 +285,7 @@ def _moves_from(steps: _Steps, words: PlaceWords) -> list[Move]:
 
 
 def _ground(moves: list[Move], steps: _Steps) -> None:
-    """Say of each thing which object it was in the memory, where it was found and put, and how it looked."""
+    """Add each thing's remembered object, places and look."""
     used: set[str] = set()
     names = list(dict.fromkeys([*(one.name for one in steps.placed), *steps.picked]))
 
@@ -347,7 +347,7 @@ class Told:
         return [thing for one in self.called for thing in one.things]
 
     def named(self, asked: Asked) -> Asked:
-        """Put the things of a user's name ("my tea set") in its place in the request."""
+        """Replace a user's name ("my tea set") by its things."""
         placements, looks = [], list(asked.descriptions)
         for placement in asked.placements:
             phrases: list[str] = []
@@ -359,7 +359,7 @@ class Told:
         return dataclasses.replace(asked, placements=tuple(placements), descriptions=tuple(looks))
 
     def _group(self, phrase: str) -> tuple[Thing, ...]:
-        """Find the things of a name that a phrase says, also in part: "my tea set"; not "the cup" of "my best cup"."""
+        """Find the things of a name in a phrase, even in part."""
         said = set(content(core_of(phrase)))
         for one in self.called:
             kinds = set(content(" ".join(thing.phrase for thing in one.things)))
@@ -392,7 +392,7 @@ def _thing(name: str, alias: str = "") -> Thing:
 
 
 def _pattern(data: Mapping[str, Any], words: PlaceWords) -> Remembered | None:
-    """Return a routine as a remembered task; None if it does not say what to put where."""
+    """Return a routine as a remembered task; None without a placement."""
     alias = data["alias"]
     sentences, looks = [], []
     for name, relation, location in data["steps"]:
@@ -446,7 +446,7 @@ def recall(
     profile: UserProfile | None,
     embedder: Embedder | None,
 ) -> list[Part]:
-    """List what an instruction read as `asked` wants, part by part in order; memories come best first.
+    """List an instruction's wanted moves, part by part; memories come best first.
 
     Without an embedder sentences are compared by words alone.
     """
@@ -479,7 +479,7 @@ def recall(
 
 
 def _names(known: Sequence[Remembered]) -> dict[tuple[str, str, str], Counter[str]]:
-    """Return the pieces that memories took for a place that was called by more than its type ("the dining table")."""
+    """Return memories' pieces for a qualified place ("the dining table")."""
     names: dict[tuple[str, str, str], Counter[str]] = {}
     for one in known:
         for move in one.moves:
@@ -489,7 +489,7 @@ def _names(known: Sequence[Remembered]) -> dict[tuple[str, str, str], Counter[st
 
 
 def _call(moves: Sequence[Move], names: dict[tuple[str, str, str], Counter[str]]) -> None:
-    """Take for such a place what most memories took for it; none where as many took another."""
+    """Take the piece that most memories took for a place, if unique."""
     for move in moves:
         if move.place is not None and (votes := names.get(move.place.name)):
             most = [piece for piece, count in votes.items() if count == max(votes.values())]
@@ -502,7 +502,7 @@ def _unknown(thing: Thing) -> str:
 
 
 def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
-    """Choose each sentence's memory: the best row of choices; a change that is not announced has a price.
+    """Choose each sentence's memory; an unannounced change has a price.
 
     So has a request that is announced as another one, for a memory that one before it has taken. A sentence that only
     says more of what was named before ("place them next to each other") is about the same memory.
@@ -528,7 +528,7 @@ def _assign(scores: list[list[float]], commands: Sequence[str]) -> list[int]:
 def _likeness(
     commands: Sequence[str], known: list[Remembered], words: PlaceWords, embedder: Embedder | None
 ) -> list[list[float]]:
-    """Compare each sentence with each memory: shared words by rarity, meaning, places, kind of request."""
+    """Compare sentences with memories: rare words, meaning, places, kind of request."""
     bags = [set(one.words()) for one in known]
     counts = Counter(word for bag in bags for word in bag)
     rarity = {word: math.log((len(bags) + 1) / (count + 0.3)) for word, count in counts.items()}
@@ -551,7 +551,7 @@ def _likeness(
 
 
 def _agreement(mentions: Sequence[PlaceMention], one: Remembered, words: PlaceWords) -> float:
-    """Score how the places named fit a memory's, in [-1, 1]: whether it has them, and how many of its moves do."""
+    """Score the fit of named places with a memory's, in [-1, 1]."""
     if not mentions:
         return 0.0
     agree = [[agrees(m, move, words) for move in one.moves] for m in mentions]
@@ -578,7 +578,7 @@ def _cosines(commands: Sequence[str], known: list[Remembered], embedder: Embedde
 
 
 def agrees(mention: PlaceMention, move: Move, words: PlaceWords) -> bool:
-    """Return whether a place named now may be the one of a remembered move."""
+    """Return whether a named place may be a remembered move's."""
     place = move.beside_place if mention.relation == "next to" and move.beside_place else move.place
     if place is None:
         return True
@@ -643,14 +643,14 @@ class _Request:
         return Part(self._elsewhere(one), [note], source=one)
 
     def _concrete(self, thing: Thing, one: Remembered) -> bool:
-        """Tell whether a phrase names an object, and not what the memory calls an arrangement ("my reading setup")."""
+        """Tell an object's phrase from a remembered arrangement ("my reading setup")."""
         if any(kind_score(thing.phrase, kind) >= 2 for other in self.known for kind in other.kinds):
             return True
         arrange = any(move.thing is thing and move.arrange for move in self.moves)
         return not arrange and not set(content(core_of(thing.phrase))) & set(one.words())
 
     def _subset(self, one: Remembered, pairs: list[tuple[Thing, list[Thing]]]) -> list[Move]:
-        """Return the remembered moves, only those of the things named where all that are meant are named."""
+        """Return the remembered moves, only the named things' if all are named."""
         said = set(content(self.text))
         meant = {found for _, group in pairs for found in group}
         meant |= {thing for thing in one.things() if thing.kind and stem(thing.kind.split()[-1]) in said}
@@ -661,14 +661,14 @@ class _Request:
         return list(one.moves)
 
     def _extra(self, strange: list[Thing]) -> list[Move]:
-        """Moves of things that the memory does not know; what none knows is taken where it is seen by the way."""
+        """Return moves of things that the memory does not know."""
         extra = [move for move in self.moves if move.thing in strange and move.place is not None]
         for move in extra:
             move.thing.sought = self._look_up(move.thing)
         return extra
 
     def _look_up(self, thing: Thing) -> bool:
-        """Tell a thing what any memory, or else the user, says of one that is called so."""
+        """Add what memories, or else the user, say of a thing."""
         others = [other for one in self.known for other in one.things()]
         best = max(others, key=lambda other: fit(thing, other), default=None)  # the first of equals
         if best is None or fit(thing, best) < SURE:
@@ -679,7 +679,7 @@ class _Request:
         return True
 
     def by_words(self) -> Part:
-        """Return what the words say by themselves, with what is known of the things that they name."""
+        """Return the words' own moves with known facts of their things."""
         moves = moves_of(self.named)
         _call(moves, self.names)
         things = dict.fromkeys(move.thing for move in moves)
@@ -687,13 +687,13 @@ class _Request:
         return Part(moves, [_unknown(thing) for thing in lost][:_MAX_UNKNOWN])
 
     def _is_complete(self) -> bool:
-        """Return whether the words say of each thing where it goes, and name no arrangement that only memory knows."""
+        """Return whether the words alone place each thing."""
         moves = moves_of(self.named)
         placed = all((move.place is not None or move.beside is not None) and not move.arrange for move in moves)
         return bool(moves) and placed and (bool(self.named.descriptions) or not _OPEN.search(self.text))
 
     def _elsewhere(self, one: Remembered) -> list[Move]:
-        """Return the remembered moves with the place named now, as far as it is another one."""
+        """Return the remembered moves with newly named places."""
         new = [m for m in self.mentions if not any(agrees(m, move, self.words) for move in one.moves)][-1]
         last = {move.thing: move for move in one.moves}
         moves = []
@@ -713,7 +713,7 @@ class _Request:
 
 
 def _aligned(thing: Thing, one: Remembered) -> list[Thing]:
-    """Return the remembered things that a phrase means: one, or a group ("my dinnerware set"), or none."""
+    """Return the remembered things of a phrase: one, a group, none."""
     others = one.things()
     scores = {other: fit(thing, other) for other in others}
     exact = [other for other in others if kind_score(thing.phrase, other.kind or core_of(other.phrase)) >= 3]
@@ -732,7 +732,7 @@ def _enrich(thing: Thing, other: Thing) -> None:
 
 
 def unified(moves: list[Move]) -> list[Move]:
-    """Return the same moves with one `Thing` for one object: same category and same look."""
+    """Merge equal things of moves: same category, same look."""
     seen: list[Thing] = []
     for move in moves:
         old, look = move.thing, (move.thing.captions, move.thing.kind)

@@ -116,7 +116,7 @@ def _covered(some: tuple[str, ...], others: tuple[str, ...], kinds: list[str]) -
 
 
 def alike(a: str, b: str, kind: str) -> float:
-    """Return how alike two descriptions of things of a category are, in [0, 1]; 0 where one says nothing."""
+    """Score the likeness of two things' descriptions, in [0, 1]."""
     x, y = sorted((_words(a, kind), _words(b, kind)), key=len)
     if not x:
         return 0.0
@@ -140,7 +140,7 @@ _THOROUGH = 3
 
 
 def _pairs(text: str) -> set[tuple[str, str]]:
-    """Neighbouring words: they tell "black with white dots" from "black and white with dots"."""
+    """Return word pairs: "black with white dots" is not "black and white"."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     return set(itertools.pairwise(words))
 
@@ -153,7 +153,7 @@ class Search:
         self.words = words
 
     def look_for(self, move: Move, taken: set[str], spare: int) -> Reply | None:
-        """Return the next action that finds the thing of a move; None once `thing.name` is set, or if it is nowhere.
+        """Return the next action to find a move's thing, or None.
 
         Args:
             move: its thing is looked for, first where its source is.
@@ -189,7 +189,7 @@ class Search:
         return Reply(f"{thing.phrase[0].upper()}{thing.phrase[1:]} {why}; I explore {room}.", f"Explore[{room}]")
 
     def unseen_home(self, thing: Thing, taken: Collection[str] = ()) -> str:
-        """Return the room in which memory found a thing, where it is still to be explored for it; else empty.
+        """Return a thing's remembered room if still unexplored, else empty.
 
         Objects that are `taken` by other things of the task are not it.
         """
@@ -199,7 +199,7 @@ class Search:
         return room if room in view.floors and room not in view.explored and not thing.name and not seen else ""
 
     def missing(self, thing: Thing, taken: Collection[str] = ()) -> bool:
-        """Tell whether a thing's remembered room was explored, and nothing seen and not `taken` is it."""
+        """Tell whether a thing's remembered room was explored in vain."""
         view = self.view
         if thing.start_room not in view.explored or thing.name:
             return False
@@ -210,7 +210,7 @@ class Search:
 
     @staticmethod
     def described(thing: Thing, kind: str) -> bool:
-        """Return whether more is said of a thing than its category, so that it must be told from others of it."""
+        """Return whether a thing is described beyond its category."""
         return bool(set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind)))
 
     def _expected(self, move: Move) -> list[str]:
@@ -237,7 +237,7 @@ class Search:
         return [name for score, name in found if score == best or least >= 2.0]
 
     def likeness(self, thing: Thing, name: str) -> float:
-        """Compare a phrase with the object's description, in [0, 1]; 0 before it was described."""
+        """Compare a phrase with the object's description, in [0, 1]."""
         caption = self.view.objects[name].caption
         if not caption:
             return 0.0
@@ -246,7 +246,7 @@ class Search:
         return 0.99 * max(alike(text, caption, kind_of(name)) for text in (*thing.captions, *thing.said, thing.phrase))
 
     def _choose(self, thing: Thing, move: Move, pool: list[str], taken: set[str], spare: int) -> Reply | None:
-        """Decide for one of the objects, or look at one closely, or at its room."""
+        """Choose an object, or look closer at one or its room."""
         view = self.view
         told = self.described(thing, kind_of(pool[0]))
         rooms = [view.objects[name].start_room for name in pool]
@@ -292,13 +292,13 @@ class Search:
 
     @staticmethod
     def _leads(top: str, likeness: Mapping[str, float]) -> bool:
-        """Return whether one is like enough what is meant, and more so than any other that was looked at."""
+        """Return whether a candidate is alike enough and the best seen."""
         others = [value for name, value in likeness.items() if name != top]
         second = max(others, default=1.0)
         return likeness[top] >= _FAIR and likeness[top] - second >= _LEAD
 
     def _best(self, thing: Thing, move: Move, names: list[str]) -> str:
-        """Return the most likely object: by likeness, word order, place in memory, source; among equals any."""
+        """Return the likeliest object by likeness, word order, place, source."""
         pieces = set(self.words.pieces(move.source)) if move.source is not None and move.source.piece else set()
 
         told = {pair for text in thing.captions or (*thing.said, thing.phrase) for pair in _pairs(text)}
@@ -315,7 +315,7 @@ class Search:
         return min(names, key=rank)
 
     def _next_room(self, thing: Thing, taken: set[str]) -> str | None:
-        """Return the unexplored room that the thing is most likely in; None if all are explored."""
+        """Return the thing's likeliest unexplored room, or None."""
         view = self.view
         kitchen = bool(_KITCHEN & set((thing.kind or core_of(thing.phrase)).split()))
         order = ("kitchen", "dining room", *_LIKELY) if kitchen else _LIKELY
@@ -371,7 +371,7 @@ class Reach:
         self.stand = Stand()
 
     def remember(self, trace: Trace) -> None:
-        """Take in a remembered run; what it tells of pieces that this house lacks is left out."""
+        """Learn from a remembered run, except about pieces missing here."""
         for step in trace.steps:
             self.take(step.action, step.observation)
         self._places, self.stand = {}, Stand()
@@ -392,7 +392,7 @@ class Reach:
         self._places = parse_objects(observation) or self._places
 
     def _piece(self, tool: str, arguments: Sequence[str]) -> str:
-        """Return the piece that an action reaches for, if it is in the room where the agent stands; else empty."""
+        """Return the piece in this room that an action reaches for."""
         if tool == "Pick" and arguments:
             piece, room = self._places.get(arguments[0], ("", ""))
             piece = piece if self._view.furniture.get(piece) == room else ""
@@ -405,7 +405,7 @@ class Reach:
         return bool(room) and self._view.furniture.get(piece) == room
 
     def moved(self, place: str, stand: Stand) -> Stand:
-        """Return where the agent stands after walking to a piece; unknown for a room or a floor."""
+        """Return the agent's stand after walking to a piece, perhaps unknown."""
         return Stand(place if place in self._view.furniture else "", stand.at)
 
     @staticmethod
@@ -414,7 +414,7 @@ class Reach:
         return Fact(tool, stand.at, stand.came == piece, piece)
 
     def within(self, tool: str, piece: str, stand: Stand, assumed: Collection[Fact] = ()) -> bool | None:
-        """Return whether a piece is within reach for a tool; None where no answer tells it.
+        """Return whether a tool reaches a piece; None if unknown.
 
         What is within reach from a stand is so, too, where the agent came to it straight from the piece.
         """
@@ -434,7 +434,7 @@ class Reach:
     def needed(
         self, moves: Sequence[Move], goal_of: Callable[[Move], str], goal: str = "", assumed: Collection[Fact] = ()
     ) -> int:
-        """Actions that moves need: pick and place, and a walk to each thing and place not known to be within reach.
+        """Count moves' actions: pick, place, walks to what is out of reach.
 
         The first thing is put on `goal`, or else where `goal_of` says; `assumed` is taken to be within reach.
         """
@@ -475,7 +475,7 @@ class Nearby:
         return Counter(self._votes.get(place.name, {}).values()).most_common()
 
     def found(self, place: PlaceMention) -> str:
-        """Return the piece that turned out to be called so; empty as long as none has."""
+        """Return the piece proved to have this name, or empty."""
         return next((piece for piece, _ in self._ranked(place)), "")
 
     def settled(self, place: PlaceMention) -> bool:
@@ -489,7 +489,7 @@ class Nearby:
     def next(
         self, held: str, place: PlaceMention, targets: Sequence[str], spare: int, beside: tuple[str, str] = ("", "")
     ) -> Reply | None:
-        """Return the next action that tells which of the targets is meant; None where nothing around can tell it.
+        """Return the next action that distinguishes targets, or None.
 
         Args:
             held: name of the thing in the hand, which is put on the first piece that is near enough.
@@ -521,7 +521,7 @@ class Nearby:
         return None
 
     def learn(self, action: str, piece: str, succeeded: bool) -> bool:
-        """Take in what came of an action; whether it was such a trial.
+        """Learn from an action's outcome; return whether it was such a trial.
 
         Args:
             action: its tool.
@@ -624,7 +624,7 @@ class MemoryPlanner:
         return self._max_actions - self._used - 1 - self._reach.needed(left, self._goal) - len(rooms) - looks
 
     def _reaches(self, tool: str, piece: str, goal: str = "") -> bool:
-        """Return whether to reach for a piece without a walk: it is known to be near, or a try is worth an action.
+        """Return whether to reach for a piece without a walk.
 
         A try wins with the odds of `_NEARNESS`. Where the user tells something that is to be remembered, and actions
         are left, it is tried for later's sake.
@@ -638,7 +638,7 @@ class MemoryPlanner:
         return saved * _NEARNESS > 1 - _NEARNESS or (self._told and self._spare() > _TRY_NEXT)
 
     def _goal(self, move: Move) -> str:
-        """Return the piece that a thing is likely to be put on, as far as is known; empty where it is not."""
+        """Return the likely piece for a thing; empty if unknown."""
         if move.piece:
             return move.piece
         beside = self.view.objects.get(move.beside.name) if move.beside is not None else None
@@ -649,7 +649,7 @@ class MemoryPlanner:
         return {move.thing.name for move in self.moves if move.thing is not thing and move.thing.name}
 
     def _step(self, move: Move) -> Reply | None:
-        """Choose a move's next action by the first of `RULES` that knows; None if it is done or cannot be done."""
+        """Choose a move's next action by `RULES`; None if done or impossible."""
         for rule in RULES:
             answer = rule(self, move)
             if answer is not Verdict.NEXT:
@@ -684,7 +684,7 @@ class MemoryPlanner:
         return Verdict.NEXT
 
     def find_neighbour(self, move: Move) -> Reply | Verdict:
-        """Find the still unknown object that it goes beside; without it, it goes alone."""
+        """Find the neighbour's object if unknown; without it, go alone."""
         beside = move.beside
         if beside is None or beside.name:
             return Verdict.NEXT
@@ -695,7 +695,7 @@ class MemoryPlanner:
         return reply or self._step(move) or Verdict.DONE
 
     def gather(self, move: Move) -> Reply | Verdict:
-        """Return what it goes beside is not where both shall be: that is brought there first."""
+        """Bring a neighbour to the common place first, if it is elsewhere."""
         beside, place = move.beside, move.place
         if beside is None or not beside.name or place is None or not place.piece:
             return Verdict.NEXT
@@ -752,7 +752,7 @@ class MemoryPlanner:
         return any(self._parts[move.part] is part for move in self.moves[: self._current])
 
     def _doubtful(self, move: Move) -> bool:
-        """Tell whether memory turned out wrong: its object is not where it was, and another memory may be meant.
+        """Tell whether memory was wrong: object gone, another memory possible.
 
         The part's moves are then another memory's, best of those whose objects may be there.
         """
@@ -790,7 +790,7 @@ class MemoryPlanner:
         return seen.room in self.words.rooms(move.place)
 
     def _targets(self, move: Move) -> list[str]:
-        """Pieces and floors to put the thing on, best first; those that did not work left out.
+        """Return pieces and floors for the thing, best first, without failed ones.
 
         First that of its neighbour, that of memory, what turned out to be called so, those of things of the same
         request, those of the room it was in.
@@ -816,7 +816,7 @@ class MemoryPlanner:
         return first + rest
 
     def _candidates(self, move: Move, place: PlaceMention) -> list[str]:
-        """Return what a place may mean: pieces of its type, or in a room what things stand on and the floor."""
+        """Return a place's candidates: pieces of its type, or a room's surfaces."""
         view = self.view
         if place.piece:
             names = self.words.pieces(place)
@@ -840,11 +840,11 @@ class MemoryPlanner:
         return (name, "on") not in self._bad or (name, "within") not in self._bad
 
     def _takes(self, name: str) -> bool:
-        """Return whether a thing may be put on a piece, as far as is known."""
+        """Return whether a thing may go on a piece, as known."""
         return (name, "on") not in self._bad
 
     def _first(self, targets: list[str], move: Move) -> str:
-        """Choose the piece to go to: the best, or where nothing can be put on it, another of its type."""
+        """Choose the best piece, or another of its type if nothing fits."""
         others = [name for name in targets if self._takes(name) and kind_of(name) == kind_of(targets[0])]
         tried = sum(not self._takes(name) for name in targets)
         if move.inside or self._takes(targets[0]) or not others or tried > _OTHERS or self._spare() < _TRY_NEXT:
@@ -858,7 +858,7 @@ class MemoryPlanner:
         return "on" if (name, "on") not in self._bad else "within"
 
     def _bring(self, move: Move) -> Reply | None:
-        """Carry the held thing to its place and put it there; None where it is only carried, and is there."""
+        """Carry the held thing to its place and put it down."""
         thing, view = move.thing, self.view
         if move.carry and move.place is not None:
             rooms = self.words.rooms(move.place)
@@ -888,7 +888,7 @@ class MemoryPlanner:
         return self._put(move, target, targets, near)
 
     def _put_on_floor(self, name: str, floor: str, near: list[str]) -> Reply:
-        """Put the held thing on a floor, where the agent stands: at a piece of that room that is `near`, if any is."""
+        """Put the held thing on the floor here, beside a `near` piece."""
         view, room = self.view, self.view.room_of(floor)
         near = [piece for piece in near if view.room_of(piece) == room]
         stand = near[0] if near else floor
@@ -897,7 +897,7 @@ class MemoryPlanner:
         return Reply(f"I put {name} on the floor here.", f"Place[{name}, on, {floor}, None, None]")
 
     def _put(self, move: Move, target: str, targets: list[str], near: list[str]) -> Reply | None:
-        """Put the held thing on the piece at hand, next to its neighbour or to furniture that is `near`."""
+        """Put the held thing on the piece here, beside neighbour or `near`."""
         reference = ""
         if move.beside is not None and move.beside.name and self.view.objects[move.beside.name].place == target:
             reference = move.beside.name if (target, "next_to", move.beside.name) not in self._bad else ""
@@ -951,7 +951,7 @@ class MemoryPlanner:
             self._bad.add((parts[2], parts[1]))
 
     def _placed(self, move: Move, tried: bool) -> None:
-        """Go on behind a move that was carried out, unless it was a trial that leaves open which piece is meant.
+        """Go on after a finished move, unless its trial stayed undecided.
 
         Where the trial showed that things put down before are on another one, they are moved next.
         """
@@ -969,7 +969,7 @@ class MemoryPlanner:
                 self.moves.insert(self._current, dataclasses.replace(other, beside=beside))
 
     def _afar(self, tool: str, parts: Sequence[str]) -> bool:
-        """Return whether an action reached for a piece at which the agent does not stand."""
+        """Return whether an action reached for a piece away from the agent."""
         piece = self.view.objects[parts[0]].place if tool == "Pick" else parts[2]
         return piece in self.view.furniture and piece != self.view.at
 

@@ -133,7 +133,7 @@ def play_stage(
     name: str = "",
     parallel: int = 1,
 ) -> list[Run]:
-    """Play every task once, by an agent of its own, and return the runs in the order of the tasks.
+    """Play every task once by a fresh agent; return ordered runs.
 
     Args:
         tasks: the episodes; `records` are their official entries, in the same order.
@@ -223,7 +223,7 @@ def recall(
 def _with(
     hits: Sequence[Trace], wanted: Iterable[Trace], needed: Sequence[str], how: Recall, record: Record
 ) -> list[Trace]:
-    """`hits` with each wanted trace in the place of one that is not needed, drawn at random."""
+    """Put each wanted trace in a random unneeded hit's place."""
     rng = random.Random(f"{how.seed}/{record['episode_id']}")
     hits = list(hits)
     for trace in wanted:
@@ -238,7 +238,7 @@ def _with(
 def missing_rates(
     memory: TraceMemory, records: Sequence[Record], strategy: str, k: int, *, all_houses: bool = False
 ) -> dict[str, float]:
-    """Share of tasks of which a needed memory is not among the first `k`: of all, and of the held-out houses."""
+    """Return missing rates at `k` of all tasks and of held-out houses."""
     missing: dict[str, list[bool]] = {"all": [], "held_out": []}
     for record in records:
         scene = ALL_HOUSES if all_houses else record["scene_id"]
@@ -251,7 +251,7 @@ def missing_rates(
 def build_profiles(
     records: Iterable[Record], embedder: Any = None, writer: ChatWriter | None = None
 ) -> dict[str, UserProfile]:
-    """Return the user's profile of each scene, told by the acquisition instructions in their order (D.1, algorithm 1).
+    """Return each scene's user profile from acquisition instructions (D.1, algorithm 1).
 
     A writer reads and resolves them, and puts into words what is recalled; None for rules.
     """
@@ -264,7 +264,7 @@ def build_profiles(
 
 
 def summary(runs: Sequence[Run], acquired: Mapping[str, Run] | None = None) -> dict[str, Any]:
-    """Return the metrics of table 1, rates and differences in [0, 1] with 95 % intervals.
+    """Return table 1's rates and differences with 95 % intervals.
 
     Runs of one episode are not independent: the interval of success counts episodes.
 
@@ -294,7 +294,7 @@ def summary(runs: Sequence[Run], acquired: Mapping[str, Run] | None = None) -> d
 
 
 def kind_of(record: Record, kinds: Mapping[str, str]) -> str:
-    """Knowledge type of an entry, out of `kinds` by acquisition episode id; of a joint one its parts', by " + "."""
+    """Return an entry's knowledge type of `kinds`, joint ones joined by "+"."""
     return " + ".join(sorted(kinds[number] for number in related_ids(record)))
 
 
@@ -324,7 +324,7 @@ Scores = dict[str, tuple[float, float]]
 
 
 def published_scores(root: str | os.PathLike[str]) -> dict[str, dict[str, Scores]]:
-    """Scores of the paper's main table by stage, model and episode; empty where the data folder has no such file.
+    """Read the paper's main scores by stage, model, episode, perhaps none.
 
     Raises:
         GameFileError: the file has other columns or values than expected.
@@ -347,7 +347,7 @@ def published_scores(root: str | os.PathLike[str]) -> dict[str, dict[str, Scores
 
 
 def beside(runs: Sequence[Run], scores: Scores) -> dict[str, Any]:
-    """Both sides on the episodes that both have, in [0, 1]; empty if there are none.
+    """Return both sides' scores on common episodes, in [0, 1].
 
     `difference` is ours minus theirs in success, paired by episode, as [middle, low, high].
     """
