@@ -101,7 +101,7 @@ class EbAlfredBeliefs(Beliefs):
         return dataclasses.replace(super().copy(), view=set(self.view))
 
     def is_missing(self, name: str) -> bool:
-        """Return whether a thing of this name could not be found in this task."""
+        """Return whether a search for this name failed in this task."""
         return any(said == f"find a {name}" for said, _, _ in self.refused)
 
     def is_absent(self, kind: str) -> bool:
@@ -109,17 +109,17 @@ class EbAlfredBeliefs(Beliefs):
         return all(map(self.is_missing, self.working.names[kind]))
 
     def known(self, kind: str) -> list[str]:
-        """Names of a kind that can be found: all, or where things are hidden those that were seen."""
+        """Return a kind's findable names: all, or the seen ones."""
         names = self.working.names[kind]
         return [name for name in names if not self.working.hidden or name in self.working.seen]
 
     def is_strange(self, kind: str) -> bool:
-        """Return whether the home is known from earlier tasks and was never seen to hold this kind."""
+        """Return whether a known home was never seen to hold this kind."""
         return self.working.at_home and BASINS.get(kind, kind).lower() not in self.home
 
 
 def home_of(commands: Sequence[str]) -> str:
-    """Return a name for the home whose fixed places are numbered as in this list of actions."""
+    """Return a home's name by the fixed places in its actions."""
     places = [c.removeprefix(_FIND) for c in commands if c.startswith(_FIND) and "_" in c]
     fixed = sorted(p for p in places if class_of(p) in RECEPTACLES - MOVABLE)
     return f"home-{zlib.crc32(', '.join(fixed).encode()):08x}" if fixed else ""
@@ -143,7 +143,7 @@ def sentences(observation: str) -> str:
 
 
 def _sentence(item: Item) -> str:
-    """List what an item says is in or on it; slices, which have no numbers, get one that tells where they lie."""
+    """List an item's contents; slices get numbers that tell their places."""
     first = 10 * (zlib.crc32(item.name.encode()) % 10_000)
     slices = {number: f"_{first + number}" for number, thing in enumerate(item.things) if thing.endswith("Sliced")}
     inside = ", ".join(f"a {thing}{slices.get(number, '')}" for number, thing in enumerate(item.things)) or "nothing"
@@ -213,7 +213,7 @@ class EbAlfredRules:
 
 
 def _from_graph(scene: EbAlfredBeliefs, memory: LifelongMemory, working: AlfredWorking) -> None:
-    """Add what spatial memory knows: where things are since the task began, their states, and what the home holds."""
+    """Add spatial memory's places of this task, states and the home's things."""
     if (spatial := memory.spatial) is None:
         return
     kinds = [*working.kinds, *(kind + "Sliced" for kind in (working.meant.objects if working.meant else ()))]
@@ -259,7 +259,7 @@ class Reading:
 
 
 def readings_of(scene: EbAlfredBeliefs) -> list[Reading]:
-    """Readings of the goal, the likeliest first; none with a kind that this home has been found not to hold."""
+    """Return readings of the goal, likeliest first, without kinds missing here."""
     meant, found = scene.working.meant, []
     if meant is None:
         return []
@@ -310,13 +310,13 @@ class EbAlfredPlanner:
 
 
 def _places_of(state: State, scene: EbAlfredBeliefs) -> list[str]:
-    """Names of the places that a condition is about: those of the likeliest kind that the home has."""
+    """Return names of a condition's places, the likeliest kind at home."""
     found = [[n for n in scene.working.names.get(k, ()) if not scene.is_missing(n)] for k in state.places]
     return next(filter(None, found), [])
 
 
 def _truth(state: State, scene: EbAlfredBeliefs) -> bool | None:
-    """Return whether a state holds; None if that was not seen yet. What the home does not have is nowhere."""
+    """Return whether a state holds; None if not seen yet."""
     names = _places_of(state, scene)
     if state.is_door:
         seen = [name for name in names if name in scene.opened | scene.closed]
@@ -334,7 +334,7 @@ def _truth(state: State, scene: EbAlfredBeliefs) -> bool | None:
 
 
 def _look(state: State, scene: EbAlfredBeliefs) -> Plan:
-    """Goes where it can be seen whether a state holds, and opens what is closed where its content counts."""
+    """Go where a state can be seen; open closed places with content."""
     why = "to see what the goal depends on"
     if not state.places:
         names = [n for kind in state.things for n in scene.working.names.get(kind, ()) if not scene.is_missing(n)]
@@ -351,7 +351,7 @@ def _idle(scene: EbAlfredBeliefs) -> str:
 
 
 def _search_order(situation: Situation, scene: EbAlfredBeliefs, kind: str) -> list[str]:
-    """Places, by the names to find them, in the order in which to look through them for a kind of thing.
+    """Return names of places to search for a kind, in order.
 
     First those where one was found before in this home, then kinds of places where such things were found anywhere.
     """
@@ -384,7 +384,7 @@ class _Imagined:
         return self._is_done()
 
     def next(self) -> list[PlanStep]:
-        """Return the next few steps; none when the reading holds, or nothing can be foreseen any more."""
+        """Return the next foreseeable steps; none once the reading holds."""
         if self._finished:
             return []
         held, kind = self.scene.held, class_of(self.scene.held)
@@ -410,7 +410,7 @@ class _Imagined:
         return self._put(held, free[0] if free else scene.working.names["CounterTop"][0], "a slice is wanted")
 
     def _bring(self, held: str) -> list[PlanStep]:
-        """Return what is done with the thing that the goal is about, in the hand."""
+        """Return the goal's next steps with its thing in the hand."""
         if self.reading.lamp:
             return self._light()
         if self.reading.carrier:
@@ -419,7 +419,7 @@ class _Imagined:
         return self._deliver(held) if is_changed else self._change(held)
 
     def _fetch_next(self) -> list[PlanStep]:
-        """Takes the carrier with the thing in it, makes slices, or takes a thing."""
+        """Take a loaded carrier, make slices, or take a thing."""
         reading, scene = self.reading, self.scene
         if reading.carrier and (full := next(filter(self._carried, scene.known(reading.carrier)), "")):
             return self._fetch(reading.carrier, full)
@@ -445,14 +445,14 @@ class _Imagined:
         return not self.reading.lamp and len(self._delivered()) >= self.reading.count
 
     def _whole(self, thing: str) -> str:
-        """Return the name that marks of a thing are kept under: slices share one."""
+        """Return the name for a thing's marks, shared by slices."""
         return self.reading.thing if self.reading.sliced else thing
 
     def _slices(self) -> list[str]:
         return [t for t in self.scene.things if class_of(t) == self.reading.thing]
 
     def _instance(self) -> str:
-        """Choose a thing of the kind: one in view, then one not known to be behind a door; "" if none is left."""
+        """Choose a kind's most reachable thing; "" if none is left."""
         scene, reading = self.scene, self.reading
         delivered = self._delivered()
         if reading.sliced:
@@ -463,12 +463,12 @@ class _Imagined:
         return min(left, key=self._hidden, default="")
 
     def _hidden(self, name: str) -> tuple[bool, bool, bool]:
-        """Rank how hard a thing is to reach: in view, seen without a door before it, not known to be behind one."""
+        """Rank a thing's reach: in view, seen openly, not behind a door."""
         scene, place = self.scene, self.scene.things.get(name, "")
         return name not in scene.view, not place or place in scene.closed, place in scene.closed
 
     def _first(self, kind: str) -> str:
-        """Return a thing of a kind that is not missing: one in view if there is one."""
+        """Return a kind's thing that is not missing, preferably in view."""
         scene = self.scene
         names = [n for n in scene.known(kind) if not scene.is_missing(n)]
         return min(names, key=self._hidden, default=kind)
@@ -495,7 +495,7 @@ class _Imagined:
         return steps
 
     def _uncover(self, name: str) -> list[PlanStep]:
-        """Opens what hides a thing that was found and is not in view; a refusal tells where it is."""
+        """Open what hides a found thing; a refusal tells its place."""
         scene = self.scene
         known = scene.things.get(name, "")
         doors = sorted(scene.view & scene.closed)
@@ -525,7 +525,7 @@ class _Imagined:
         return steps
 
     def _whence(self, name: str) -> str:
-        """Return what to find to stand before a thing: of a slice, which has no name, the place where it lies."""
+        """Return the `find` target for a thing, for a slice its place."""
         scene = self.scene
         if class_of(name) != self.reading.thing or not self.reading.sliced:
             return name
@@ -564,7 +564,7 @@ class _Imagined:
         return [PlanStep(f"open the {place}", (("shut", place),), why)]
 
     def _put(self, held: str, place: str, why: str) -> list[PlanStep]:
-        """Goes to a place and puts down what is held; a new `find` is always needed after picking up."""
+        """Go to a place by a new `find`; put the thing down."""
         scene, kind = self.scene, class_of(held)
         scene.at = ""
         steps = self._find(place, why, ("holding", kind)) + self._open(place, why)

@@ -47,7 +47,7 @@ TOOLS = {"clean": "Sink", "heat": "Microwave", "cool": "Fridge"}
 
 
 def actions_of_change(change: str, tool: str) -> list[str]:
-    """Return what changes a thing in the tool of this name, from when it was put there until it is taken again."""
+    """Return the steps of changing a thing inside a tool."""
     if change == "clean":
         return ["turn on the Faucet", "turn off the Faucet"]
     heat = ["turn on the Microwave", "turn off the Microwave"] if change == "heat" else []
@@ -213,7 +213,7 @@ def _read(instruction: str) -> _Sentence:
 
 
 def understand(instruction: str) -> Goal | None:
-    """Return what an instruction asks for; None if it names no thing that can be carried."""
+    """Read an instruction's goal; None without a portable thing."""
     return goal_of(
         plain(instruction), _read, _goal,
         lambda state, then, otherwise: Goal((), condition=state, then=then, otherwise=otherwise),
@@ -221,7 +221,7 @@ def understand(instruction: str) -> Goal | None:
 
 
 def _goal(text: str) -> Goal | None:
-    """Return the goal of a text without conditions; what is forbidden is not among the kinds, where others are left."""
+    """Return an unconditional text's goal, without forbidden kinds if others remain."""
     wishes, forbidden = wishes_of(text)
     told, bans = _read(wishes), [_read(clause) for clause in forbidden]
     barred = next((" ".join(b.words[b.things[0].start : b.things[0].end]) for b in bans if b.things), "")
@@ -245,7 +245,7 @@ def _asked(told: _Sentence) -> Goal:
 
 
 def _by_a_lamp(told: _Sentence) -> Goal | None:
-    """Return a thing to be held under a lamp, unless a place for it is named behind the lamp."""
+    """Return a thing to hold under a lamp, unless its place follows."""
     places, lamps = told.places, told.lamps
     if not lamps or (places and places[-1].start > lamps[-1].start and told.has("place")):
         return None
@@ -293,7 +293,7 @@ def _where(told: _Sentence) -> tuple[str, ...]:
 
 
 def _described(words: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Kinds of the thing and of the place by what is said of their use, before and after the last "in", "on", "to"."""
+    """Return thing and place kinds by uses around the last preposition."""
     cuts = [i for i, word in enumerate(words) if word in ("in", "into", "on", "onto", "to", "inside")]
     cut = max((i for i in cuts if words[i - 1 : i] != ["used"] and words[i + 1 : i + 2] != ["be"]), default=len(words))
     return guess(words[:cut], _USE_OF), guess(words[cut:], _PLACE_USE_OF)
@@ -309,14 +309,14 @@ def _can_cut(mention: Mention) -> bool:
 
 
 def _change(words: list[str], things: list[Mention]) -> str:
-    """Return the change asked for; a word within the name of a thing does not count."""
+    """Return the wanted change; words within things' names do not count."""
     inside = {i for thing in things for i in range(thing.start, thing.end)}
     changes = [_CHANGE_OF[word] for i, word in enumerate(words) if word in _CHANGE_OF and i not in inside]
     return changes[0] if changes else ""
 
 
 def _objects(things: list[Mention], sliced: bool, change: str) -> list[Mention]:
-    """Things asked for: a knife beside food is the tool that cuts it."""
+    """Return the wanted things; a knife beside food is its tool."""
     if any(_can_cut(thing) for thing in things):
         things = [t for t in things if t.kinds[0] not in ("Knife", "ButterKnife")]
     if sliced or change in ("heat", "cool"):
@@ -327,6 +327,6 @@ def _objects(things: list[Mention], sliced: bool, change: str) -> list[Mention]:
 
 
 def _without_tools(aims: list[Mention], change: str) -> list[Mention]:
-    """Places without the one where the change is made, if another one is named."""
+    """Return places, without the changing one if others are named."""
     others = [aim for aim in aims if aim.kinds[0] != TOOLS.get(change)]
     return others if len(others) < len(aims) and others else aims

@@ -97,7 +97,7 @@ class EbHabitatBeliefs(Beliefs):
 
 
 def sentences(observation: str, places: Sequence[str]) -> str:
-    """Return an answer in the sentences that memory's rules read; things get numbers that tell where they are."""
+    """Rewrite an answer for memory's rules; numbers tell things' places."""
     if (listed := observation.partition(_LISTED)[2].partition(". You"))[1]:
         names = re.split(r", and the |, the |^the ", listed[0])
         told = [name.partition(" (")[0] for name in names if name]
@@ -119,7 +119,7 @@ def sentences(observation: str, places: Sequence[str]) -> str:
 
 
 def _kinds_of(meant: Goal) -> Iterator[str]:
-    """Kinds of things that matter for a goal, those of its condition first."""
+    """Return the kinds of a goal's things, its condition's first."""
     if meant.condition is not None and meant.then is not None and meant.otherwise is not None:
         yield from meant.condition.things
         yield from _kinds_of(meant.then)
@@ -133,7 +133,7 @@ class EbHabitatRules:
     def begin(
         self, memory: LifelongMemory, task_id: str, goal: str, observation: str, commands: Sequence[str]
     ) -> HabitatWorking:
-        """Begin as `WorldRules.begin`; an apartment is known by its name or layout, if told."""
+        """Begin as `WorldRules.begin`; recognise the apartment by name or layout."""
         text, layout = sentences(observation, ()), Layout.of(observation)
         facts = [
             (ALIASES.get(one, one), relation, ALIASES.get(other, other))
@@ -263,7 +263,7 @@ def _look(state: State, now: EbHabitatBeliefs, order: Sequence[str]) -> Plan:
 
 
 def _last_steps(meant: Goal, now: EbHabitatBeliefs) -> list[PlanStep]:
-    """Return what is done when everything is in its place: a door is shut, a place gone to."""
+    """Return the closing steps: a door to shut, a place to reach."""
     if meant.close and meant.close not in now.closed:
         stand, door = DOORS[meant.close]
         walk = [] if now.at == stand else [PlanStep(_go(stand), (), "to close it")]
@@ -293,7 +293,7 @@ def _readings(now: EbHabitatBeliefs) -> list[tuple[Errand, ...]]:
 
 
 def _search_order(situation: Situation) -> list[str]:
-    """Places to look through: by what such things were found in before, else as the first text lists them."""
+    """Order places to search by earlier finds, else as listed first."""
     now, semantic = situation.beliefs_of(EbHabitatBeliefs), situation.memory.semantic
     worth: defaultdict[str, float] = defaultdict(float)
     if semantic is not None:
@@ -330,7 +330,7 @@ class _Imagined:
         return not self.now.held and all(map(self._is_done, self.reading))
 
     def next(self) -> list[PlanStep]:
-        """Return the next few steps; none when the reading holds, or nothing can be foreseen any more."""
+        """Return the next foreseeable steps; none once the reading holds."""
         if self._finished:
             return []
         now = self.now
@@ -344,7 +344,7 @@ class _Imagined:
         return []
 
     def _wanted(self, errand: Errand) -> tuple[str, str] | None:
-        """(thing, place) to be fetched; from the source, if one is named and was not searched in vain."""
+        """Return (thing, place) to fetch, from a named source first."""
         kept = {e.place for e in self.reading if e.kind == errand.kind} | {*errand.avoid}
         found = {t: p for t, p in self.now.of_kind(errand.kind).items() if p not in kept}
         if errand.source and (here := {t: p for t, p in found.items() if p == errand.source}):

@@ -11,7 +11,7 @@ from experiments.solvers.embodiedbench import PlannerBenchmark
 
 
 def _training() -> list[Any]:
-    """Tasks whose layout no evaluation subset has, without those whose goal holds before anything is done."""
+    """Return unsolved tasks in layouts outside all evaluation subsets."""
     shared = {record["id"] for record in load_records("train_validation") if record.get("same_layout_as")}
     tasks = load_tasks("train_validation")
     return [task for task in tasks if task.name not in shared and not task.satisfied_at_start]

@@ -48,7 +48,7 @@ _OTHER = 0.15
 
 
 def training_records() -> list[dict[str, Any]]:
-    """EB-Habitat's training episodes without those that an evaluation subset has, too, or that hold at the start.
+    """Return unsolved training episodes outside all evaluation subsets.
 
     Raises:
         DataNotFoundError: the data is not installed.
@@ -58,7 +58,7 @@ def training_records() -> list[dict[str, Any]]:
 
 
 def generate(records: Sequence[dict[str, Any]], per_layout: int, seed: int = 0) -> list[Task]:
-    """Return the tasks of `records`, each followed by `per_layout` more in its layout, named `<id>+1` and so on."""
+    """Return `records`' tasks, each with `per_layout` more, named `<id>+1` onwards."""
     episodes = episodes_of(records, per_layout, seed)
     return list(read_tasks(json.dumps({"episodes": episodes}).encode(), "eb_habitat_generator", Scenes()))
 
@@ -108,7 +108,7 @@ def _episode(record: dict[str, Any], number: int, random: np.random.Generator) -
 def _moves(
     record: dict[str, Any], form: str, several: list[str], single: list[str], random: np.random.Generator
 ) -> list[_Move]:
-    """Return what is to be moved, drawn: things of which there is one, or all of a kind of which there are several."""
+    """Draw what to move: single things, or all of a kind."""
     if form == "all":
         kinds = [several[int(random.integers(len(several)))]]
     else:
@@ -137,6 +137,6 @@ def _goal(moves: Sequence[_Move], form: str) -> dict[str, Any]:
 
 
 def _target(random: np.random.Generator, taken: set[str]) -> str:
-    """Return a place where none of the things that are asked for lies, mostly an open one."""
+    """Draw a place without any wanted thing, mostly an open one."""
     places = [place for place in (_OTHERS if random.random() < _OTHER else _OPEN) if place not in taken]
     return places[int(random.integers(len(places)))]

@@ -113,7 +113,7 @@ def _singular(word: str) -> str:
 
 
 def understand(instruction: str, layout: Layout | None = None) -> Goal:
-    """Return what an instruction asks for; an empty goal if nothing in it is understood.
+    """Read an instruction's goal; empty if nothing is understood.
 
     Args:
         instruction: as it is given.
@@ -197,7 +197,7 @@ def _goal(text: str, layout: Layout) -> Goal:
 
 
 def _without_background(text: str) -> str:
-    """Return the sentences that ask for something, if they name a thing; what is told of others is not asked for."""
+    """Return the sentences that request a named thing."""
     sentences = re.split(r"(?<=[.;!?])\s+", text)
     if len(sentences) == 1:
         return text
@@ -211,7 +211,7 @@ def _without_background(text: str) -> str:
 
 
 def _spared(goal: Goal, bans: Sequence[_Named]) -> Goal:
-    """Return the goal without what is forbidden: places, kinds that a description may mean, things of one place."""
+    """Return the goal without forbidden places, kinds and things."""
     shunned: list[str] = []
     moves = goal.moves
     for ban in bans:
@@ -240,14 +240,14 @@ def _spared(goal: Goal, bans: Sequence[_Named]) -> Goal:
 
 
 def _moves(told: _Named, kinds: list[Mention], places: list[Mention]) -> tuple[Move, ...]:
-    """Send each thing to the first target named after it; "an X and a Y on Z" shares Z."""
+    """Send each thing to its next named target; neighbours may share one."""
     words = told.words
 
     def is_source(place: Mention) -> bool:
         return bool(SOURCE.search(" ".join(words[max(0, place.start - 5) : place.start]) + " ")) or lies_there(place)
 
     def lies_there(place: Mention) -> bool:
-        """Cut off where a thing is to go: "the cup on the sofa to the sink"."""
+        """Cut off a thing's target, as in "the cup to the sink"."""
         thing = next((kind for kind in reversed(kinds) if kind.end <= place.start), None)
         if thing is None or not _LIES.issuperset(words[thing.end : place.start]):
             return False

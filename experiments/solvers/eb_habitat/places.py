@@ -101,7 +101,7 @@ class Layout:
 
     @classmethod
     def of(cls, text: str) -> Layout:
-        """Read the layout that a text tells; empty if it tells none. A drawer stands as the counter above it does."""
+        """Read a text's layout; a drawer stands like the counter above."""
         facts: dict[Fact, None] = {}
         gaps_m: dict[tuple[str, str], float] = {}
         for line in text.split("\n"):
@@ -129,7 +129,7 @@ class Layout:
     def cost(
         self, relation: str, place: str, anchors: Sequence[str], *, of_it: bool = False, no: bool = False
     ) -> float:
-        """Score how badly a place fits, in metres: the farther, the worse; far worse if the relation is not told.
+        """Score a place's misfit in metres, far worse without the told relation.
 
         Args:
             relation: a key of `RELATIONS`, "near", "far", "between", "above", "aside" (as "near"), or
@@ -246,7 +246,7 @@ class _Sentence:
         self.dropped: set[int] = set()  # places that only tell which other one is meant
 
     def _is_relation(self, found: Mention) -> bool:
-        """Return whether a word is a relation here: not "right next to", "what I left there", "close the fridge"."""
+        """Return whether a word is a relation here, unlike "right next to"."""
         word, before, after = self.words[found.start], self._word(found.start - 1), self._word(found.end)
         if word == "right":
             return after in _AFTER_SIDE or before in _BEFORE_SIDE
@@ -264,7 +264,7 @@ class _Sentence:
         return self.words[i] if 0 <= i < len(self.words) else ""
 
     def run(self, start: int, *, joined: bool = False) -> _Run:
-        """Return the closed-class words from here on; they begin with "and" only if `joined`."""
+        """Return the next closed-class words; "and" begins them only if `joined`."""
         i = last = start
         relations: list[str] = []
         while i < len(self.words) and i not in self.nouns:
@@ -288,7 +288,7 @@ class _Sentence:
     def phrase(
         self, noun: Mention, before: tuple[str, ...] = (), reference: Mention | None = None
     ) -> tuple[Mention, bool]:
-        """Return the noun with all that is told about it, and if anything is; `before`: relations in front of it."""
+        """Return (described noun, is described); `before`: relations in front."""
         constraints: list[_Constraint] = []
         end = noun.end
         while True:
@@ -354,7 +354,7 @@ class _Sentence:
         return Mention(noun.start, end, self._in_order(noun.kinds, constraints)), True
 
     def _told_after(self, other: Mention) -> _Run | None:
-        """Return what "the table that the sofa stands left of" tells after its second noun."""
+        """Read the end of "the table that the sofa stands left of"."""
         after = self.run(other.end)
         is_told = after.relations and after.end not in self.nouns and _IS & after.words
         ends = self._word(after.end - 1) in ("of", "to", "by", "from", "near")
@@ -374,7 +374,7 @@ class _Sentence:
         return [_Constraint(relation, anchors, of_it, no) for relation in sorted(relations)]
 
     def _anchors(self, noun: Mention, run: _Run) -> tuple[tuple[str, ...], int]:
-        """Read a place's landmarks: one, or both of "between the sink and the sofa"; and where that ends."""
+        """Read a place's one or two landmarks; return them and their end."""
         two = {"between", "beyond"} & set(run.relations) or "both" in run.words
         anchors, end = self._anchor(noun)
         while two:
@@ -398,7 +398,7 @@ class _Sentence:
         return tuple(PLACES.values()) if kinds == _ANY else kinds
 
     def _in_order(self, kinds: tuple[str, ...], constraints: Sequence[_Constraint]) -> tuple[str, ...]:
-        """Return what a noun may mean, the best first; what it is described by is none of it, if something else is."""
+        """Return a noun's meanings, best first, preferably without its landmarks."""
         anchors = {
             anchor
             for told in constraints
@@ -419,7 +419,7 @@ def _main(run: _Run) -> str:
 
 
 def described(words: list[str], places: Sequence[Mention], layout: Layout, *, moving: bool = True) -> list[Mention]:
-    """Return the places that a sentence names, each with what it may mean, the likeliest first.
+    """Return a sentence's places, each with its meanings, likeliest first.
 
     Args:
         words: of the sentence, small letters.
@@ -489,7 +489,7 @@ def _described_at(told: _Sentence, i: int, found: list[Mention], moving: bool) -
 
 
 def _fronted(told: _Sentence, i: int, anchor: Mention) -> Mention | None:
-    """Read a description before its noun: "To the left of the sink there is a counter"."""
+    """Read a description before its noun: "Left of the sink stands"."""
     end = start = told.phrase(Mention(i, i, _ANY))[0].end
     while told._word(end) in _IS_A and end not in told.nouns:
         end += 1
@@ -501,7 +501,7 @@ def _fronted(told: _Sentence, i: int, anchor: Mention) -> Mention | None:
 
 
 def _possessed(told: _Sentence, owner: Mention) -> Mention | None:
-    """Return a place that another one has: "the sofa's left side", "the sink's nearest counter"."""
+    """Read a possessive place: "the sofa's left side", "the sink's nearest counter"."""
     run = told.run(owner.end)
     if not run.relations:
         return None
@@ -512,7 +512,7 @@ def _possessed(told: _Sentence, owner: Mention) -> Mention | None:
 
 
 def _is_detached(told: _Sentence, noun: Mention, whole: Mention) -> bool:
-    """Return whether "from the sofa to the left of the sink" tells two places rather than which sofa."""
+    """Return whether "from X to the left of Y" names two places."""
     others = [n for n in told.nouns.values() if not whole.start <= n.start < whole.end and n.kinds != _ANY]
     to = told._word(noun.end) in ("to", "onto")
     return (to and len(noun.kinds) == 1) or (told.is_source(noun.start) and not others and (to or len(noun.kinds) == 1))

@@ -128,7 +128,7 @@ class Geometry:
         return math.hypot(*(max(a.low[i] - b.high[i], b.low[i] - a.high[i], 0.0) for i in (0, 1)))
 
     def _seen(self, place: str, anchor: str) -> float:
-        """Degrees from the anchor's right (0) over ahead, behind the anchor (90), to its left (180), front (-90)."""
+        """Return degrees: anchor's right 0, behind it 90, left 180, front -90."""
         box, other = self.boxes[anchor], self.boxes[place]
         dx, dz = other.centre[0] - box.centre[0], other.centre[1] - box.centre[1]
         right = dx * box.front[1] - dz * box.front[0]
@@ -136,12 +136,12 @@ class Geometry:
         return math.degrees(math.atan2(ahead, right))
 
     def _toward(self, place: str, anchor: str, degrees: float) -> bool | None:
-        """Return whether a place lies clearly in a direction; None where one may argue."""
+        """Return whether a place lies in a direction; None if arguable."""
         off = abs((self._seen(place, anchor) - degrees + 180) % 360 - 180)
         return True if off <= 30 else False if off >= 60 else None
 
     def holds(self, relation: str, place: str, anchors: Sequence[str], others: Sequence[str]) -> bool | None:
-        """Return whether a relation clearly holds; None where one may argue; `others`: what else the noun may mean."""
+        """Return whether a relation holds, None if arguable; `others`: other meanings."""
         anchor = anchors[0]
         if relation in ("left_of", "right_of", "behind", "in_front_of"):
             degrees = {"left_of": 180, "right_of": 0, "behind": 90, "in_front_of": -90}[relation]
@@ -170,7 +170,7 @@ class Geometry:
 
     @functools.cache  # noqa: B019 (a geometry lives as long as what is drawn)
     def only(self, noun: str, told: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
-        """Return the one place of a noun that fits; empty if it is not clear."""
+        """Return a noun's only fitting place; empty if unclear."""
         anchors = {anchor for _, names in told for anchor in names}
         candidates = [place for place in _NOUNS[noun] if place in self.boxes and place not in anchors]
         fits = {p: [self.holds(relation, p, names, candidates) for relation, names in told] for p in candidates}
@@ -180,7 +180,7 @@ class Geometry:
 
 
 def _filled(wording: Wording, geometry: Geometry, rng: random.Random) -> tuple[dict[str, str], str, str] | None:
-    """(slots, target, source) of a way to fill a wording that is clear; None if `_TRIES` draws find none."""
+    """Draw a clear (slots, target, source) of a wording; None after `_TRIES`."""
     slots = sorted(set(re.findall(r"\{(\w+)\}", wording.text)) - {"thing"})
     described = [d for d in (wording.target, wording.source) if d is not None]
     nouns = {d.slot for d in described if d.told}
@@ -201,7 +201,7 @@ def _filled(wording: Wording, geometry: Geometry, rng: random.Random) -> tuple[d
 
 
 def drawn(lines: Sequence[Wording], per_line: int, seed: int) -> list[tuple[int, Task, str]]:
-    """(line, task, the place that is meant), `per_line` of each wording, each in another scene, as far as scenes fit.
+    """Return (line, task, meant place), `per_line` a wording, in different scenes.
 
     Raises:
         DataNotFoundError: the data is not installed.

@@ -37,7 +37,7 @@ _HELD = re.compile(r"^You are holding an? (.+)\.\Z", re.MULTILINE)
 
 
 def goal_sentence(goal: words.Goal) -> str:
-    """Write an instruction as a task sentence; of two branches the first, since ALFWorld has no conditions."""
+    """Write an instruction as a task sentence, of branches the first."""
     goal = goal.branches[0]
     if goal.go:
         return render_errands(Errands(visit=f"go to {SPOKEN[goal.go]}"))
@@ -100,7 +100,7 @@ class _Row(AdapterRow):
         return self._places[place] in DOORS
 
     def _contents(self) -> list[str]:
-        """Names for the kinds in view: those that were given at this place before, new ones for what is new."""
+        """Name the kinds in view, as before at this place."""
         known = [name for name, place in self._where.items() if place == self._at]
         names = []
         for kind in self._view:
@@ -126,7 +126,7 @@ class EbHabitatTextAdapter(AlfworldTextAdapter):
 
 
 def apartment_order(thing: str, places: Sequence[str]) -> list[str]:
-    """Return the order in which to look through an apartment: open places first (`PLACES`)."""
+    """Order an apartment's search: open places first (`PLACES`)."""
     order = list(PLACES)
     return sorted(places, key=lambda place: order.index(type_of(place)))
 
