@@ -533,6 +533,8 @@ class Config(ConfigPart, part=""):
         for part, field, default in _NEWER:
             if values[part][field] == default:
                 del values[part][field]
+        if stage in ("data", *STAGES[:2]) and self.model.compiler in FROM_SCRATCH:
+            del values["model"]["compiler"]  # no executor depends on it
         for sft in (values["executor_sft"], values["compiler_sft"], *(values[k]["sft"] for k in _CORRECTIONS)):
             for field in ("num_batches", "epochs", "microbatch"):
                 if not sft[field]:
@@ -540,7 +542,7 @@ class Config(ConfigPart, part=""):
         return {name: values[name] for name in used}
 
 
-FROM_SCRATCH = ("micro", "mini", "tiny", "small")
+FROM_SCRATCH = ("micro", "mini", "midi", "tiny", "small")
 """Presets without published weights."""
 
 ROLES = ("compiler", "executor")
