@@ -240,7 +240,7 @@ class PlannerBenchmark:
     def agent(
         self, config: PlannerCriticConfig, memory: LifelongMemory | None, seats: Seats | None = None
     ) -> PlannerCriticAgent:
-        """Make an agent that goes on with `memory` and asks models at `seats`."""
+        """Make an agent with `memory` that asks models at `seats`."""
         parts: dict[str, Any] = {}
         if seats is not None:
             skills, examples = (load(self.world, part)(config) for part in ("skills", "examples"))
@@ -259,7 +259,7 @@ def evaluate_subsets(
     models: Models,
     result: pathlib.Path | None,
 ) -> dict[str, Any]:
-    """Return the report's parts for independent tasks; what is finished is kept beside `result` until the end."""
+    """Return the report's parts for independent tasks, resumable beside `result`."""
     shown = (
         "world", "training_tasks", "weights", "seeds", "temperature", "bank", "soft", "hint_tokens", "model",
         "memory_model", "perceiver_model", "compiler_model", "backend",
@@ -356,7 +356,7 @@ class Simulators:
 
 
 def scored_tasks(benchmark: PlannerBenchmark, subset: str) -> list[Any]:
-    """Return the tasks of a subset without those whose goal holds before anything is done."""
+    """Return a subset's tasks that are unsolved at the start."""
     return [task for task in benchmark.load(subset) if not getattr(task, "satisfied_at_start", False)]
 
 
@@ -366,7 +366,7 @@ def remember(
     tasks: Sequence[Any],
     on_task: Callable[[Played], None] | None = None,
 ) -> LifelongMemory | None:
-    """Return the memory of an agent that lived through these tasks; None for one that keeps nothing between tasks."""
+    """Return an agent's memory after these tasks; None without one."""
     if not config.long_term or not tasks:
         return None
     agent = benchmark.agent(config, None)
@@ -476,7 +476,7 @@ def progress_of(progress: Progress) -> Callable[[Played], None]:
 
 
 def rows_of(episodes: Sequence[EpisodeResult]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Numbers of each subset and agent: 95 % intervals, paired differences to the full agent or else to `none`.
+    """Return numbers by subset and agent, with intervals and paired differences.
 
     A task counts as the mean of its seeds.
     """
@@ -513,7 +513,7 @@ COUNTED = ("won", "progress", "steps", "plans", "vetoes", "tokens", "millisecond
 
 
 def _columns(episodes: Sequence[EpisodeResult]) -> dict[str, np.ndarray]:
-    """Return float[tasks] by name of `COUNTED`, of the episodes of one agent, tasks by seeds."""
+    """Return an agent's float[tasks] by name of `COUNTED`."""
     tasks = len({episode.task for episode in episodes})
     return {
         column: np.array([episode.count(column) for episode in episodes]).reshape(tasks, -1).mean(1)
@@ -522,7 +522,7 @@ def _columns(episodes: Sequence[EpisodeResult]) -> dict[str, np.ndarray]:
 
 
 def _delivered(episodes: Sequence[EpisodeResult]) -> dict[str, Any]:
-    """Return what only deliveries' rows have: what the executor reads and writes, and how often nothing is said."""
+    """Return deliveries' own numbers: executor tokens, rate of silence."""
     if not all("withheld" in episode.more for episode in episodes):
         return {}
     from embodied_mem.evaluation.score import withheld_row
@@ -537,14 +537,14 @@ def _delivered(episodes: Sequence[EpisodeResult]) -> dict[str, Any]:
 
 
 def cost_cells(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Cells with the tokens and milliseconds of a step, over all the rows."""
+    """Return cells of a step's tokens and milliseconds over all rows."""
     steps = max(sum(row["steps"] for row in rows), 1e-9)
     tokens, ms = (sum(row[key] * row["steps"] for row in rows) / steps for key in ("tokens_per_step", "ms_per_step"))
     return [f"{tokens:.0f}", f"{ms:.1f}"]
 
 
 def table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]], published: Sequence[Published]) -> str:
-    """Return the comparison as a Markdown table; agents that end the episode themselves first, published figures last.
+    """Return a Markdown table: self-ending agents first, published figures last.
 
     The cost of a step is that of deciding alone.
     """
@@ -585,7 +585,7 @@ def source_of(world: str) -> TaskSource:
 
 
 def bank_of(world: str, num_tasks: int = 0) -> Experiences:
-    """Build the bank of the rule teacher's successes on a world's first `num_tasks` training tasks; 0: all."""
+    """Build the rule teacher's bank of `num_tasks` training tasks; 0: all."""
     from embodied_mem.training import tasks
     from embodied_mem.training.tasks import TEACHER_STEPS
 
@@ -603,7 +603,7 @@ def play_deliveries(
     trace: TextIO | None = None,
     served: ServedCompiler | None = None,
 ) -> None:
-    """Plays what is not finished of each delivery, every task once per seed.
+    """Play each delivery's unfinished tasks, once per seed.
 
     What is random in an episode depends on its seed and on the number of the task in its subset.
 
@@ -646,7 +646,7 @@ def play_deliveries(
 def world_row(
     envs: Any, tasks: Sequence[Any], subset: str, name: str, teacher: Any, tokenizer: Any, one: Trajectory, number: int
 ) -> EpisodeResult:
-    """Make a delivery's row, with what the world itself says of the episode of env `number`."""
+    """Make a delivery's row with the world's report of env `number`."""
     from embodied_mem.evaluation.score import result_of
 
     won, share, steps = envs.outcomes()[number]
@@ -748,7 +748,7 @@ def evaluate_revisited(benchmark: PlannerBenchmark, config: PlannerConfig, *_: A
 
 
 def revisited_rows(rows: dict[str, list[EpisodeResult]]) -> dict[str, dict[str, Any]]:
-    """Success and steps of each row with 95 % intervals; paired differences to the second time without memory."""
+    """Return rows' success and steps, with differences to repeats without memory."""
     won = {name: np.array([row.won for row in column], float) for name, column in rows.items()}
     steps = {name: np.array([row.steps for row in column], float) for name, column in rows.items()}
     return {
@@ -790,7 +790,7 @@ def play_repeated(
     runs: int,
     chats: Chats = Chats(),
 ) -> task_sequence.Runs:
-    """Outcomes by row and run; rows of agents of other papers say that rules act.
+    """Return outcomes by row and run; names tell agents by rules.
 
     Args:
         benchmark: of the world.
@@ -829,7 +829,7 @@ def play_repeated(
 
 
 def _world_steps(outcome: Played) -> Played:
-    """Return the same with the world's own steps, of which a command may take several, or none."""
+    """Return an outcome that counts the world's steps, not commands."""
     record = dataclasses.replace(outcome.record, steps=max(int(outcome.info["steps"][outcome.row]), 1))
     return dataclasses.replace(outcome, record=record)
 

@@ -36,7 +36,7 @@ DEVELOPMENT_SCENES = BENCHMARK_SCENES[:4]
 
 
 def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> tuple[Path, Path]:
-    """Return the episode file and the folder with `scenes.json` and `captions.json` that belongs to it.
+    """Return the episode file and its folder of scenes and captions.
 
     `tasks` is one of `STAGES` or a file. Raises DataNotFoundError where the stage or the houses are not installed.
     """
@@ -66,17 +66,17 @@ def _houses(path: Path) -> Houses:
 
 
 def load_houses(root: str | os.PathLike[str]) -> Houses:
-    """Return the houses of a data folder, read once per change. Raises GameFileError for a malformed `scenes.json`."""
+    """Return a data folder's houses, cached by change. Raises GameFileError."""
     return _houses(Path(root) / "scenes.json")
 
 
 def load_scenes(root: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return `scenes.json` as it stands: houses by scene id. Raises GameFileError where it cannot be read."""
+    """Read `scenes.json`: houses by scene id. Raises GameFileError."""
     return read_object(Path(root) / "scenes.json")
 
 
 def load_captions(root: str | os.PathLike[str]) -> list[tuple[str, str, str | None]]:
-    """Return (template, category, caption or None) of every object template, read once per change.
+    """Return (template, category, caption or None) of all objects, cached by change.
 
     Raises:
         GameFileError: `captions.json` is malformed.
@@ -103,7 +103,7 @@ def load_tasks(
     data: str | os.PathLike[str] | None = None,
     text_places: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Task]:
-    """Return the tasks of a stage or an episode file, in the file's order.
+    """Return the ordered tasks of a stage or an episode file.
 
     Args:
         tasks, data: as for `find_episodes`.
@@ -120,7 +120,7 @@ def load_tasks(
 
 
 def load_records(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
-    """Return the official entries of an episode file, with `metadata` (kind, memory, related episode) as it stands."""
+    """Return an episode file's official entries with their `metadata`."""
     return read_episodes(find_episodes(tasks, data)[0])
 
 
@@ -129,7 +129,7 @@ def tasks_of(
     root: str | os.PathLike[str],
     captions: Sequence[tuple[str, str, str | None]] | None = None,
 ) -> list[Task]:
-    """Return the tasks of official entries that are in no file, e.g. of generated ones, in the houses of `root`.
+    """Return the tasks of given entries in the houses of `root`.
 
     Args:
         captions: as `load_captions` gives them; None for those of `root`.
@@ -144,6 +144,6 @@ def tasks_of(
 
 
 def related_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the ids of the acquisition episodes whose knowledge an entry of a utilisation stage needs, in order."""
+    """Return the ids of an entry's needed acquisition episodes, in order."""
     related = record["metadata"]["related_episode_id"]
     return (str(related),) if isinstance(related, str | int) else tuple(map(str, related))

@@ -100,7 +100,7 @@ class MementoVectorEnv(NativeVectorEnv):
         self._finder = finder
 
     def step(self, actions: Sequence[str], recorded: Sequence[Mapping[str, Any] | None] | None = None) -> Answers:
-        """Play one action in every env and return `(observations, rewards, terminations, truncations, info)`.
+        """Step every env; return `(observations, rewards, terminations, truncations, info)`.
 
         Args:
             actions: one action per env, `Name[arguments]`; any string at all, of which the last line is read.
@@ -136,7 +136,7 @@ class MementoVectorEnv(NativeVectorEnv):
 
 
 def _checked_record(index: int, entry: Any) -> dict[str, Any]:
-    """Return an entry of `recorded`, its values with the types that the native side reads."""
+    """Return an entry of `recorded` with the native side's types."""
     if not isinstance(entry, Mapping):
         raise InvalidInputError(f"recorded[{index}]: expected None or a dict, got {type(entry).__name__}")
     for key, value in entry.items():
@@ -155,7 +155,7 @@ def _checked_record(index: int, entry: Any) -> dict[str, Any]:
 
 
 def candidates(env: Env, tool: str) -> str:
-    """Return the list that a finding tool's model reads: furniture by type, objects seen so far, or rooms.
+    """Return a finding tool's list: furniture by type, seen objects, rooms.
 
     Rooms of furniture are named by type alone, as in the original: bedroom_1 cannot be told from bedroom_2.
     """

@@ -100,7 +100,7 @@ class Generator:
         )
 
     def _draft(self, scene: str, pattern: bool, number: int) -> tuple[dict[str, Any], dict[str, Any], list[str]] | None:
-        """(acquisition, single, words used), or None where the words drawn are used in this house."""
+        """Draw (acquisition, single, words); None if the house has these words."""
         rng = self._rng
         count = rng.choices((1, 2, 3), (2, 5, 3))[0]
         places = self._places[scene]
@@ -178,7 +178,7 @@ class Generator:
         return Texts(f"{order} {looks} {fact}", request, subtype, fact, keys)
 
     def _distractors(self, targets: Sequence[tuple[str, str]]) -> list[str]:
-        """Return one other object of each target's category that looks different, where there is one."""
+        """Return a different-looking object of each target's category, if any."""
         others = []
         for category, template in targets:
             group = self._categories[category]
@@ -193,7 +193,7 @@ class Generator:
     def _record(
         self, scene: str, objects: Sequence[tuple[str, Place]], count: int, goal: Place, together: bool
     ) -> dict[str, Any]:
-        """Return the entry without texts and ids: the first `count` objects go to the goal."""
+        """Make an entry without texts: the first `count` objects go to `goal`."""
         rng = self._rng
         rigid: list[Any] = []
         receptacles: dict[str, str] = {}
@@ -248,7 +248,7 @@ def _next_to(first: str, second: str) -> dict[str, Any]:
 
 
 def _places(scene: Mapping[str, Any]) -> list[Place]:
-    """Types of furniture of reachable rooms on which things can stand, as an instruction names them."""
+    """Return reachable rooms' furniture types for things, as instructions name them."""
     kinds = [room["type"] for room in scene["rooms"]]
     places = []
     for room in scene["rooms"]:
@@ -317,7 +317,7 @@ def solution(task: Task, seed: int = 0, max_actions: int = MAX_ACTIONS) -> list[
 
 
 def generate(root: pathlib.Path, num_episodes: int, seed: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """Entries by stage: `num_episodes` acquisition and single ones, and one joint one for every six.
+    """Make `num_episodes` acquisition and single entries, a joint one per six.
 
     Raises:
         InvalidInputError: `num_episodes` is less than 1.
@@ -357,7 +357,7 @@ def _joint(
 
 
 def write(stages: Mapping[str, Sequence[Mapping[str, Any]]], root: pathlib.Path, out: pathlib.Path) -> None:
-    """Write a data folder: the stages, and the houses and captions of `root`."""
+    """Write a data folder with stages and `root`'s houses and captions."""
     (out / "episodes").mkdir(parents=True, exist_ok=True)
     for name in ("scenes.json", "captions.json"):
         if (root / name).resolve() != (out / name).resolve():

@@ -76,7 +76,7 @@ def _joined(instructions: Sequence[str], connectors: Sequence[str]) -> str:
 
 
 def _evaluation(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Propositions, dependencies and constraints of all parts, renumbered, with the edges between parts."""
+    """Join all parts' propositions, dependencies and constraints, renumbered, with edges."""
     propositions: list[Any] = []
     dependencies: list[Any] = []
     edges: list[list[int]] = []
@@ -124,7 +124,7 @@ def _renumbered(entry: Mapping[str, Any], start: int, *keys: str) -> dict[str, A
 
 
 def unclear(parts: Sequence[Mapping[str, Any]], categories: Mapping[str, str]) -> bool:
-    """Return whether another part brings an object of a category that a user pattern names by its category alone.
+    """Return whether another part makes a pattern's bare category ambiguous.
 
     Source: MEMENTO C.3.2 keeps only tasks whose targets are uniquely specified; 3 of the 24 official joint entries at
     hand are unclear in this sense.
@@ -160,7 +160,7 @@ def triples(
     seed: int = 0,
     num_parts: int = 3,
 ) -> list[dict[str, Any]]:
-    """Entries that ask for three things, `per_scene` of each scene that has enough episodes without common objects.
+    """Make entries of three requests, `per_scene` of scenes with disjoint episodes.
 
     Args:
         singles: entries of the single utilisation stage.

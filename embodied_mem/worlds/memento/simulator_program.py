@@ -153,7 +153,7 @@ class Partnr:
 
 
 def readable(dataset: Any) -> Any:
-    """Return PARTNR's dataset class, reading MEMENTO's episodes too, without their two further fields."""
+    """Return PARTNR's dataset class that ignores MEMENTO's two further fields."""
 
     class Episodes(dataset):  # type: ignore[misc]
         def from_json(self, json_str: str, scenes_dir: str | None = None) -> None:

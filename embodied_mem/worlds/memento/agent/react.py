@@ -114,7 +114,7 @@ class ReActAgent:
         self._refusals: collections.Counter[str] = collections.Counter()
 
     def act(self, observation: str) -> Reply:
-        """Act on an observation; an answer without an action is played as it is."""
+        """Act on an observation; an answer without action is played verbatim."""
         if len(self._messages) > _NUM_INSTRUCTIONS:
             self._observe(observation)
         self.answers += 1
@@ -139,7 +139,7 @@ class ReActAgent:
         return list(self._messages)
 
     def _observe(self, observation: str) -> None:
-        """Adds an observation; of the one before stays the result, of a refusal how often it was."""
+        """Add an observation; shorten the last one to its result."""
         before = self._messages[-2]
         if len(self._messages) > _NUM_INSTRUCTIONS + 1 and "\nObjects:" in str(before["content"]):
             before["content"] = f"Result: {parse_result(str(before['content']))}"
@@ -184,7 +184,7 @@ _TAG = re.compile(r"</?\|?\w{1,20}\|?>")
 
 
 def _call(line: str) -> tuple[str, int, str] | None:
-    """Return (what stands before it, its number or 0, the call) of a line with one; None for any other line."""
+    """Parse a line into (text before, number or 0, call), or None."""
     label = max(_LABEL.finditer(line), key=re.Match.start, default=None)
     before, line = (line[: label.start()], line[label.end() :]) if label else ("", line)
     line = _TAG.sub("", line).strip(_MARKS)

@@ -30,7 +30,7 @@ _CAPTIONS = ("caption",)
 
 
 def convert(originals: Originals, target: Path) -> list[str]:
-    """Write the derived files. Returns what was made and what these originals do not tell.
+    """Write the derived files; return counts and the originals' gaps.
 
     Raises:
         DataNotFoundError: there is no episode file, or no table names the category of an object of theirs.
@@ -73,7 +73,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
 
 
 def _captions(originals: Originals, templates: set[str]) -> dict[str, dict[str, Any]]:
-    """{template: category and caption} of all tables; of two that differ the first counts."""
+    """Return {template: category and caption} of all tables, the first's."""
     found: dict[str, dict[str, Any]] = {}
     for path in originals.files("*.csv"):
         for key, category, caption in _rows(path):
@@ -85,7 +85,7 @@ def _captions(originals: Originals, templates: set[str]) -> dict[str, dict[str, 
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str | None, str | None]]:
-    """(template, category or None, caption or None) of a table that has such columns."""
+    """Yield (template, category or None, caption or None) of a table."""
     table = csv.DictReader(io.StringIO(read_bytes(path).decode(errors="replace"), newline=""))
     columns = table.fieldnames or ()
     key, category, caption = (

@@ -28,7 +28,7 @@ _DESCRIPTION = re.compile(r"The description of the object '(?P<name>[^'\n]+)' is
 
 
 def parse_action(action: str) -> tuple[str, list[str]]:
-    """Name and arguments of a call's last line; the name is empty if it is none."""
+    """Parse a last line's call into name, perhaps empty, and arguments."""
     found = _ACTION.match(action.strip().rpartition("\n")[2].strip())
     if not found:
         return "", []
@@ -41,7 +41,7 @@ def succeeded(observation: str) -> bool:
 
 
 def parse_objects(observation: str) -> dict[str, tuple[str, str]]:
-    """Object lines of an observation: {name: (place, room)}, (`HELD`, "") for the one in the hand."""
+    """Parse object lines into {name: (place, room)}, held ones (`HELD`, "")."""
     found = {}
     _, _, text = observation.rpartition("Objects:")
     for line in text.splitlines():
@@ -98,7 +98,7 @@ class Trace:
     note: str = ""
 
     def render(self) -> str:
-        """Return the memory as text of a prompt: task, then a note or the turns."""
+        """Write the memory for a prompt: task, then note or turns."""
         parts = [f"Task: {self.instruction}"]
         if self.note:
             parts.append(self.note)
@@ -109,7 +109,7 @@ class Trace:
 
 
 def drawn(asked: str, name: str) -> int:
-    """Hash an instruction to [0, 2**48) to break ties, the same in every process.
+    """Hash an instruction to [0, 2**48) for ties, stable over processes.
 
     In MEMENTO's episodes the requested object is listed first, and `cup_0` is nearly always the right cup, so taking
     the first of equals would give the answer away.
