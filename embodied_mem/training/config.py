@@ -462,6 +462,7 @@ _NEWER = (
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
     ("memory", "kinds", ("experience",)), ("memory", "form", "brief"), ("memory", "budget_tokens", 0),
     ("memory", "with_ages", False), ("memory", "with_verified", False), ("memory", "focused", False),
+    ("memory", "soft_reference", "hint"),
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
