@@ -45,11 +45,16 @@ _TELLS = re.compile(
 _PREFERENCE = re.compile(
     r"(?:(?:in|on|at|when|while|during|after|before|every|each)\b[^,]*, ?)?"
     r"I (?:(?:usually|typically|always|often|normally|generally|really|also) )*"
-    r"(?:prefer|like|love|want|tend|enjoy|keep|have|put|place|move|set|arrange|store|display|use|do|start|need|eat)\b",
+    r"(?:prefer|like|love|want|tend|enjoy|keep|have(?! (?:put|set|kept|left|\w+ed)\b)|put|place|move|set|arrange|store"
+    r"|display|use|do|start|need|eat)\b",
     re.IGNORECASE,
 )
 _ALSO_PREFERENCE = re.compile(r", and (?=I (?:usually|typically|always|often|prefer|like|love|want|keep)\b)")
-_NAMED_PATTERN = re.compile(r"(?:my |for )?([a-z][a-z' -]{2,40}?) ?(?:is|means)? ?: (.+)\Z", re.IGNORECASE)
+_NAMED_PATTERN = re.compile(
+    r"(?!(?:do|don't|never|please)\b)(?:my |for )?([a-z][a-z' -]{2,40}?) ?(?:is|means)? ?: "
+    r"(?!(?:it|they|he|she|we|you)\b)(.+)\Z",
+    re.IGNORECASE,
+)
 _MY_IS = re.compile(
     r"(my [a-z' -]+?) (?:is|are|means) (?!not\b|no longer\b)(.+?)(?:,? (?:now|at the moment|these days))?\Z",
     re.IGNORECASE | re.DOTALL,
@@ -66,7 +71,9 @@ _PERSONAL = re.compile(
 )
 _ADD = re.compile(r"(?:also |please )?add (?P<things>.+?) to my (?P<alias>.+)\Z", re.IGNORECASE | re.DOTALL)
 _AND_THE = re.compile(r"(?:,|,? and) (?=the [^,]{1,80}? (?:is|are|has|have)\b)")
-_PURPOSE = re.compile(r"\b(?:for|when|while|before|during|after) (?!each\b)(.+)\Z", re.IGNORECASE | re.DOTALL)
+_PURPOSE = re.compile(
+    r"\b(?:for|when|while|before|during|after) (?!(?:each|it|them|him|her|you)\b)(.+)\Z", re.IGNORECASE | re.DOTALL
+)
 _AIM = re.compile(
     r"\bto ((?!have\b|keep\b|the\b|a\b|put\b|place\b|move\b|set\b|arrange\b|start\b)\w+ .+)\Z",
     re.IGNORECASE | re.DOTALL,

@@ -135,6 +135,24 @@ def test_a_reading_names_things_and_order():
     assert names_in("the jug, the cup, and then a plate") == ["jug", "cup", "plate"]
 
 
+@pytest.mark.parametrize(
+    "news",
+    [
+        "I have put the candle in cart 1, please look for it there.",
+        "Sorry. I have moved the candle for them.",
+        "Do not search long for the knife: it is kept in drawer 2 now.",
+        "My knife: they keep it in drawer 2.",
+    ],
+)
+def test_news_is_no_routine(news):
+    assert knowledge_in(news) == []
+
+
+def test_a_routine_is_not_named_by_a_pronoun():
+    (pattern,) = knowledge_in("I usually keep the cup on the desk, so look for it there.")
+    assert pattern.alias != "it there"
+
+
 PLACED = {
     "Put the vase on the shelf, the candle on the table.": "vase on shelf; candle on table",
     "I keep the vase on the shelf, the jug in the sink and then the pen on the desk": (
