@@ -888,7 +888,8 @@ def server_faults(data: Data) -> str:
         for name, one in stores.items()
     ]  # fmt: skip
     speed = markdown(["store", "events/s, each round", "p50, ms", "p99, ms"], speeds)
-    return f"{counts}\n\n{speed}\n\n{row['seconds']:.0f} s; {row['scopes_written']} scopes; {source(data)}"
+    facts = f"{row['seconds']:.0f} s; {row['scopes_written']} scopes; {data['server']}"
+    return f"{counts}\n\n{speed}\n\n{facts}; {source(data)}"
 
 
 def clients(data: Data) -> str:
@@ -919,7 +920,8 @@ FLEET, ROBOT_EVENTS_PER_S, HOURS, HOST_GB = 10_000, 0.5, 8, 64
 def scale(data: Data) -> str:
     """Compute what a fleet needs from measured constants, the scarcest first."""
     server, memory = data["postgresql"], read("bench_memory_lifelong")
-    commits = read("faults_postgresql")["throughput"]["disk"]["postgresql"]
+    servers = read("faults_postgresql")
+    commits, recovery = servers["throughput"]["disk"]["postgresql"], servers["recovery"]
     calls = 2 * ROBOT_EVENTS_PER_S  # a recall for each event
     state_mb, hot_mb = memory["lifelong_state_mb"], server["user_kb"] / 1024
     rate = statistics.median(commits["events_per_s"])
@@ -949,8 +951,10 @@ def scale(data: Data) -> str:
             ["a partition of 64, at most", f"{FLEET * snapshot_mb / 64 / 1024:,.1f} GB",
              f"{FLEET / 64:.0f} scopes, each with {snapshot_mb:.0f} MB of events before a snapshot"],
             ["all states", f"{FLEET * state_mb / 1024:,.0f} GB", f"{things} each"],
-            ["recovery of a server", f"{server['recovery_s']:.1f} s",
-             f"a kill, {server['recovered_mb']:.1f} MB of log: no measure of a long log"],
+            ["recovery of a server", f"{recovery['recovery_s']:,.1f} s",
+             f"a kill after {recovery['events']:,} events, {recovery['log_mb']:,.0f} MB of log, no checkpoint"],
+            ["its first new event", f"{recovery['append_s']:.2f} s", "acknowledged after that"],
+            ["a scope is read again", f"{recovery['read_s']:.2f} s", f"its {recovery['read_events']:,} events"],
             [f"recovery of a program, {MAX_USERS} scopes", f"{MAX_USERS * opening_s:,.0f} s on one core",
              f"{opening_s:.2f} s a scope of {things}"],
         ],
@@ -959,7 +963,8 @@ def scale(data: Data) -> str:
     return f"{limits}\n\n{whole}\n\nFrom {files}; loaded machine"
 
 
-SERVER_STORES = {"embedded": "SQLite", "postgresql": "PostgreSQL", "langgraph": "LangGraph's PostgresStore"}
+SERVER_STORES = {"embedded": "SQLite", "postgresql": "PostgreSQL", "langgraph": "LangGraph's PostgresStore",
+                 "mem0": "mem0 on pgvector, word vectors", "mem0_minilm": "mem0 on pgvector, MiniLM"}  # fmt: skip
 
 
 #
