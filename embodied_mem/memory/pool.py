@@ -15,6 +15,7 @@ Source: MemCompiler 3.1, eq. 1, the pool `M = Retrieve(B, g)`. Deviation: of all
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple, Protocol
@@ -60,6 +61,7 @@ class Reading:
         focused: only records whose text has all words of what is to be done.
         with_verified: lines of told things say when they were last verified: told again, or seen where they were told
             to be.
+        by_age: the records stand newest first, those without an age and regularities last.
     """
 
     k: int = 8
@@ -71,6 +73,7 @@ class Reading:
     with_ages: bool = False
     focused: bool = False
     with_verified: bool = False
+    by_age: bool = False
 
     def __post_init__(self) -> None:
         checked_number("k", self.k, least=0)
@@ -80,7 +83,7 @@ class Reading:
             raise InvalidInputError(f"form: expected one of {', '.join(FORMS)}, got {shown(self.form)}")
         if unknown := set(checked_texts("kinds", self.kinds)) - set(KINDS):
             raise InvalidInputError(f"kinds: expected some of {', '.join(KINDS)}, got {shown(min(unknown))}")
-        for name in ("numbered", "newest_first", "with_ages", "focused", "with_verified"):
+        for name in ("numbered", "newest_first", "with_ages", "focused", "with_verified", "by_age"):
             checked_flag(name, getattr(self, name))
 
 
@@ -290,7 +293,14 @@ def _packed(
             room -= counter(cut)
         else:
             rest.append(LeftOut(record, f"costs {size} tokens, {room} were left"))
+    if reading.by_age:
+        records.sort(key=_age)
     return Pool(tuple(records), tuple(rest))
+
+
+def _age(record: Record) -> float:
+    age = None if record.kind == "rule" else record.data.get("age")
+    return math.inf if age is None else age
 
 
 def _cut(text: str, room: int, counter: Callable[[str], int]) -> str:

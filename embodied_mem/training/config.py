@@ -183,6 +183,7 @@ class MemoryConfig(ConfigPart, part="memory"):
         budget_tokens: of its records' texts; 0 for no limit.
         with_ages: lines of its trajectories say how many tasks ago they were.
         with_verified: those of told things say when they were last verified.
+        by_age: its records stand newest first, regularities last.
         focused: only its records that name what is to be done.
     """
 
@@ -203,12 +204,13 @@ class MemoryConfig(ConfigPart, part="memory"):
     with_ages: bool = False
     with_verified: bool = False
     focused: bool = False
+    by_age: bool = False
 
     @property
     def reading(self) -> Reading:
         """The `Reading` of a lifelong memory."""
-        own = self.top_k, self.budget_tokens or None, self.form, self.kinds
-        return Reading(*own, self.numbered, self.newest_first, self.with_ages, self.focused, self.with_verified)
+        own = self.top_k, self.budget_tokens or None, self.form, self.kinds, self.numbered, self.newest_first
+        return Reading(*own, self.with_ages, self.focused, self.with_verified, self.by_age)
 
     @property
     def shown(self) -> Shown:
@@ -462,7 +464,7 @@ _NEWER = (
     ("memory", "newest_first", False), ("memory", "hint_budgets", ()), ("memory", "max_sigma", 0.0),
     ("memory", "kinds", ("experience",)), ("memory", "form", "brief"), ("memory", "budget_tokens", 0),
     ("memory", "with_ages", False), ("memory", "with_verified", False), ("memory", "focused", False),
-    ("memory", "soft_reference", "hint"),
+    ("memory", "soft_reference", "hint"), ("memory", "by_age", False),
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),

@@ -105,6 +105,24 @@ def test_a_focused_pool_names_what_is_to_be_done_and_says_what_else_was_found():
     assert 0 < len(focused) < len(whole)
 
 
+def test_a_pool_stands_newest_first_if_asked_to_and_holds_the_same_records():
+    with LifelongMemory() as memory:
+        for number, place in enumerate(["bowl", "drawer", "bowl"]):
+            memory.begin_task(f"task {number}", "find the keys.", "You are in a room.", facts=[("keys", "in", place)])
+            memory.tell(
+                ("Find the keys!", "The keys hung there.", "Of keys and tea.")[number], speaker="Ann"
+            )
+            memory.end_task(True)
+        best, aged = (memory.pool("find the keys.", k=12, by_age=by_age) for by_age in (False, True))
+        ages = [record.data["age"] for record in aged if record.kind != "rule"]
+        assert ages == sorted(ages)
+        assert len(set(ages)) == 3
+        assert ages != [record.data["age"] for record in best if record.kind != "rule"]
+        assert sorted(record.text for record in aged) == sorted(record.text for record in best)
+        kinds = [record.kind == "rule" for record in aged]
+        assert kinds == sorted(kinds)
+
+
 def test_lines_of_told_things_say_when_they_were_last_verified_if_asked_to():
     with LifelongMemory() as memory:
         memory.begin_task("task 0", "tidy up.", "You are in a room.", place="hall")
