@@ -109,9 +109,7 @@ def test_a_pool_stands_newest_first_if_asked_to_and_holds_the_same_records():
     with LifelongMemory() as memory:
         for number, place in enumerate(["bowl", "drawer", "bowl"]):
             memory.begin_task(f"task {number}", "find the keys.", "You are in a room.", facts=[("keys", "in", place)])
-            memory.tell(
-                ("Find the keys!", "The keys hung there.", "Of keys and tea.")[number], speaker="Ann"
-            )
+            memory.tell(("Find the keys!", "The keys hung there.", "Of keys and tea.")[number], speaker="Ann")
             memory.end_task(True)
         best, aged = (memory.pool("find the keys.", k=12, by_age=by_age) for by_age in (False, True))
         ages = [record.data["age"] for record in aged if record.kind != "rule"]
