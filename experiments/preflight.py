@@ -161,7 +161,7 @@ def _games(what: str, split: str, count: int, world: Any) -> Row:
     try:
         found = len(split_files(split, world.valid))
     except DataNotFoundError as error:
-        mend = "alfworld-download, and EMBODIED_MEM_DATA or ALFWORLD_DATA names its folder"
+        mend = "alfworld-download; or ALFWORLD_DATA names the folder that holds json_2.1.1"
         if "train" in what or "valid" in what:
             field = what.split()[-1]
             mend += f"; or play generated games: --world.{field} generated --world.num-{field} 200"

@@ -828,6 +828,20 @@ def sampling(data: Data) -> str:
     return grid(((name, {}) for name in data["contenders"]), columns, footer)
 
 
+def topology(data: Data) -> str:
+    """Show the programs that XLA compiles for a TPU."""
+
+    def gigabytes(key: str) -> Cell:
+        return lambda _, row: f"{row[key] / 1e9:.1f}"
+
+    def copies(_: str, row: Data) -> str:
+        return "-" if row["copies"] is None else f"{row['copies']}"
+
+    sizes = {key: gigabytes(key) for key in ("arguments", "temporaries", "outputs", "total")}
+    columns = {"GB per device, XLA": named, **sizes, "weights that a token copies": copies}
+    return grid(((row["name"], row) for row in data["compiled"]), columns, source(data))
+
+
 def drop_in(row: Data) -> str:
     """Compare verl-agent's rollout over the original's envs and over ours."""
 
@@ -1024,6 +1038,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "vector_speed": vector_speed,
     "sampling": sampling,
     "drop_in": drop_in,
+    "plan_topology_v5e16": topology,
 }
 FILES = {
     "benchmarks": "alfworld_judging_seed2", "quick_start": "grpo_cpu", "quick_start_success": "grpo_cpu",

@@ -63,7 +63,7 @@ def find_games(tasks: str | os.PathLike[str]) -> list[Path]:
         if root is None or not os.path.isdir(root / str(tasks)):
             raise DataNotFoundError(
                 f"ALFWorld's split {str(tasks)!r} is not installed: expected the folder "
-                f"$EMBODIED_MEM_DATA/alfworld/json_2.1.1/{tasks} or $ALFWORLD_DATA/json_2.1.1/{tasks}; "
+                f"json_2.1.1/{tasks} in $EMBODIED_MEM_DATA/alfworld, $ALFWORLD_DATA or ~/.cache/alfworld; "
                 "ALFWorld's own `alfworld-download` fetches it, and generated games need no data at all"
             )
         path = root / str(tasks)
