@@ -459,8 +459,11 @@ class LifelongMemory:
         """Reference the entry a text was recalled from; None without one."""
         recalled = self._recent.item_of(text)
         now = None if recalled is None else self.get(recalled.id)
-        if recalled is None or now is None or (now.module == "notes" and now.trust == trust and now.text == text):
+        if recalled is None or now is None:
             return None
+        words = {"notes": now.text, "profile": now.data.get("description")}.get(now.module)
+        if words is not None and now.trust == trust and words.rstrip(".") == text.rstrip("."):
+            return None  # it is said once more, and is the newest now
         if now.module in ("notes", "profile"):
             was = recalled.data.get("said", recalled.text)
             if was != now.text:

@@ -119,6 +119,19 @@ def test_told_again_the_older_is_the_newest():
     assert memory.retrieve("mushrooms", k=1).items[0].text.startswith("I love")
 
 
+def test_a_wish_said_again_after_it_was_recalled_is_the_newest():
+    memory = LifelongMemory()
+    for number, place in enumerate(["shelf", "table", "shelf"]):
+        memory.begin_task(f"task {number}", "tidy up.", "You are in a room.")
+        memory.retrieve("my cup")
+        memory.tell(f"I prefer my cup on the {place}.")
+        memory.end_task(True)
+    wishes = {
+        record.text.split()[-1]: record for record in memory.retrieve("my cup").items if record.module == "profile"
+    }
+    assert (wishes["shelf"].episode, wishes["table"].episode) == (2, 1)
+
+
 def test_chances_depend_on_words_not_on_their_order_in_the_candidates():
     new, olds = statement("Make it 6:30."), [statement("Wake me at 7:00."), statement("I own a dog.")]
     first, second = chances(new, olds, [1, 2]), chances(new, olds[::-1], [2, 1])
