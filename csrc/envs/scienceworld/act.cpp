@@ -9,11 +9,14 @@
 namespace embodied_mem::scienceworld {
 namespace {
 
-bool IsLiquid(const Thing& thing) { return thing.has_material && thing.material.state != "solid"; }
+bool Is(const Thing& thing, const char* state) { return thing.has_material && thing.material.state == state; }
+
+// What is put into the ground lies on it.
+Id Ground(const World& world, Id to) { return world[to].kind == Kind::kGround ? world[to].parent : to; }
 
 // Why `id` cannot go into `to`, or nothing.
 std::string Refusal(const World& world, Id id, Id to) {
-  if (world.Within(to, id)) return "You can't move something into itself.";
+  if (to == id) return "You can't move something into itself.";
   if (world[to].container && !world[to].open)
     return "That can't be moved there, because the " + world[to].name + " isn't open.";
   if (!world[to].container) return "That can't be moved there, because the " + world[to].name + " is not a container.";
@@ -23,13 +26,14 @@ std::string Refusal(const World& world, Id id, Id to) {
 std::string MoveTo(World* world, Id id, Id to) {
   Thing& thing = (*world)[id];
   if (!thing.movable) return "The " + thing.name + " is not moveable.";
-  if (IsLiquid(thing))
+  if (Is(thing, "gas")) return "You can't pick up a gas directly.";
+  if (Is(thing, "liquid"))
     return "You can't pick up a liquid directly. Try pouring it from one container to another, or dunking empty "
            "containers into containers filled with the liquid.";
   const std::string refusal = Refusal(*world, id, to);
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);
-  world->Move(id, to);
+  world->Move(id, Ground(*world, to));
   (*world)[id].slid = 0;
   return (connected ? "(disconnecting " + (*world)[id].name + ")" : "") + "You move the " + (*world)[id].name +
          " to the " + (*world)[to].name + ".";
@@ -37,14 +41,21 @@ std::string MoveTo(World* world, Id id, Id to) {
 
 std::string Pour(World* world, Id id, Id to) {
   const Thing& thing = (*world)[id];
-  if (world->Within(to, id)) return "You can't move something into itself.";
+  if (to == id) return "You can't move something into itself.";
   if (thing.container) {
     if (!thing.movable) return "The " + thing.name + " is not movable.";
     const std::string refusal = Refusal(*world, id, to);
     if (!refusal.empty()) return refusal;
+    if (thing.inside.empty() && (thing.kind == Kind::kGround || thing.kind == Kind::kPlant))
+      return "The " + thing.name + " is empty, so there's nothing to pour.";
     const std::vector<Id> inside = thing.inside;
-    for (const Id inner : inside) world->Move(inner, to);
-    return "You pour the contents of the " + (*world)[id].name + " into the " + (*world)[to].name + ".";
+    std::string cut;
+    for (const Id inner : inside) {
+      if (inner == to) continue;
+      if (world->Disconnect(inner)) cut += "(disconnecting " + (*world)[inner].name + ")\n";
+      world->Move(inner, Ground(*world, to));
+    }
+    return cut + "You pour the contents of the " + (*world)[id].name + " into the " + (*world)[to].name + ".";
   }
   const Id outer = thing.parent;
   if (outer != kNone && !(*world)[outer].movable)
@@ -52,7 +63,7 @@ std::string Pour(World* world, Id id, Id to) {
   const std::string refusal = Refusal(*world, id, to);
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);
-  world->Move(id, to);
+  world->Move(id, Ground(*world, to));
   return (connected ? "(disconnecting " + (*world)[id].name + ")\n" : "") + "You pour the " + (*world)[id].name +
          " into the " + (*world)[to].name + ".";
 }
@@ -80,7 +91,7 @@ std::string Mix(World* world, Id id) {
   if (thing.kind == Kind::kAgent) return "There is only one thing (inventory)";
   if (count == 0) return "That container is empty, so there are no items to mix.";
   if (count == 1) return "There is only one thing (" + (*world)[thing.inside[0]].name + ")";
-  return "Mixing the contents of the " + thing.name + " does not appear to produce anything new.";
+  return "Mixing the contents of the " + thing.name + (thing.burning ? " (on fire)" : "") + " does not appear to produce anything new.";
 }
 
 // Which terminal of what is meant; -1 for a thing, whose first free one is.
@@ -95,6 +106,14 @@ std::string Connect(World* world, Id first, Id second) {
   if (first == second) return "Something can't be connected to itself.";
   int ends[2] = {-1, -1};
   const int named[2] = {NamedEnd(*world, &first), NamedEnd(*world, &second)};
+  for (int k = 0; k < 2; ++k)
+    if (named[k] < 0 && HasPoles((*world)[k == 0 ? first : second].kind))
+      return "Connections must specify specific points of contact on polarized electrical components (e.g. anode, "
+             "cathode)";
+  for (int k = 0; k < 2; ++k)
+    if (named[k] < 0 && (*world)[k == 0 ? first : second].kind == Kind::kWire)
+      return "Connections must specify specific points of contact on unpolarized electrical components (e.g. terminal "
+             "1, terminal 2)";
   for (int k = 0; k < 2; ++k) {
     const Thing& thing = (*world)[k == 0 ? first : second];
     for (int t = 1; t >= 0; --t)
@@ -109,6 +128,39 @@ std::string Connect(World* world, Id first, Id second) {
          " is now connected to " + TerminalName((*world)[second].kind, ends[1]) + " on " + (*world)[second].name;
 }
 
+std::string Chop(World* world, Id id) {
+  Thing& thing = (*world)[id];
+  if (thing.device) {
+    thing.broken = true;
+    return "You hit the " + thing.name + " with the axe, causing it to break.";
+  }
+  if (thing.kind != Kind::kPlant) return {};
+  const std::string name = thing.name;
+  const Id outer = thing.parent;
+  const std::vector<Id> inside = thing.inside;
+  for (const Id inner : inside) world->Move(inner, outer);
+  world->Remove(id);
+  Thing wood = Substance("wood", Kind::kSubstance, "brown", "solid");
+  wood.material.melts = 10000, wood.material.boils = 10001;
+  world->Add(std::move(wood), outer);
+  return "You chop down the " + name + ", creating wood.";
+}
+
+std::string Dig(World* world, Id ground) {
+  const Id outer = (*world)[ground].parent;
+  Thing hole;
+  hole.kind = Kind::kBox;
+  hole.name = hole.born_name = "hole";
+  hole.container = hole.open = true;
+  world->Add(std::move(hole), outer);
+  Thing soil = Substance("soil", Kind::kSoil, "brown", "solid");
+  soil.material.melts = 10000, soil.material.boils = 10001;
+  world->Add(std::move(soil), outer);
+  return "You dig a hole in the ground, and place the soil nearby.";
+}
+
+constexpr double kLighterAdds = 10;
+
 std::string Use(World* world, Id id, Id on) {
   const Thing& tool = (*world)[id];
   Thing& thing = (*world)[on];
@@ -119,9 +171,20 @@ std::string Use(World* world, Id id, Id on) {
   }
   if (tool.kind == Kind::kLighter) {
     if (!thing.has_material) return "It's not clear how to use those items together.";
+    if (thing.burning) return "The " + thing.name + " is already on fire.";
+    if (BurnsAt(thing) > 0) {
+      thing.burning = true;
+      return "The " + thing.name + " catches fire.";
+    }
+    thing.material.celsius += kLighterAdds;
     return "The lighter heats up the " + thing.name + " a small amount.";
   }
-  if (tool.kind == Kind::kTool) return "I'm not sure how to use those two things together.";
+  if (tool.kind == Kind::kTool) {
+    std::string done;
+    if (tool.name == "axe") done = Chop(world, on);
+    else if (thing.kind == Kind::kGround) done = Dig(world, on);
+    return done.empty() ? "I'm not sure how to use those two things together." : done;
+  }
   return "I'm not sure how to use the " + tool.name + ".";
 }
 
@@ -154,6 +217,7 @@ std::string SetOpen(World* world, Id id, bool open) {
 std::string SetActive(World* world, Id id, bool active) {
   Thing& thing = (*world)[id];
   if (!thing.activable) return "The " + thing.name + " is not something that can be activated.";
+  if (thing.broken) return "The " + thing.name + " appears broken, and can't be activated or deactivated.";
   const char* word = active ? "activated" : "deactivated";
   if (thing.active == active) return "The " + thing.name + " is already " + word + ".";
   thing.active = active;
@@ -171,7 +235,11 @@ std::string Act(World* world, const Action& action) {
     case Verb::kOpen: return SetOpen(world, id, true);
     case Verb::kClose: return SetOpen(world, id, false);
     case Verb::kConnect: return Connect(world, id, action.second);
-    case Verb::kDisconnect: world->Disconnect(id); return (*world)[id].name + " has been disconnected";
+    case Verb::kDisconnect:
+      if ((*world)[id].kind == Kind::kTerminal)
+        return "You must disconnect entire objects (such as " + (*world)[(*world)[id].parent].name +
+               ") instead of just single terminals";
+      world->Disconnect(id); return (*world)[id].name + " has been disconnected";
     case Verb::kDunk: return Dunk(world, id, action.second);
     case Verb::kEat:
       if (!(*world)[id].edible) return "The " + (*world)[id].name + " is not edible.";
@@ -179,6 +247,7 @@ std::string Act(World* world, const Action& action) {
       return "The " + (*world)[id].name + " was delicious.";
     case Verb::kFlush:
       if ((*world)[id].kind != Kind::kToilet) return "It's not clear how to flush that.";
+      if ((*world)[id].active) return "That is already flushing.";
       (*world)[id].active = true;
       return "The toilet is now flushing.";
     case Verb::kFocus:

@@ -37,7 +37,7 @@ void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::u
   observation_ += "\n\n" + task_->goal;
 }
 
-std::string Env::Look() const { return DescribeRoom(world_, world_.room(), true); }
+std::string Env::Look() const { return DescribeRoom(world_, world_.room()); }
 std::string Env::Inventory() const { return DescribeInventory(world_); }
 
 void Env::Step(std::string_view action) {
@@ -84,8 +84,9 @@ void Env::Play(const Action& action) {
       break;
     case Verb::kReset:
       observation_ = "You reset the goal progress and focus.";
-      world_.focus = kNone;
+      world_.focus = start_focus_ = kNone;
       focused_ = 0;
+      picked_ = near_door_ = moved_ = there_ = false;
       break;
     case Verb::kWait:
       observation_ = "You decide to wait for 10 iterations.";
@@ -97,6 +98,7 @@ void Env::Play(const Action& action) {
       break;
     default: observation_ = Act(&world_, action);
   }
+  for (std::size_t at = 0; (at = observation_.find("  ", at)) != std::string::npos;) observation_.erase(at, 1);
   Trim(&observation_);
   for (int k = 0; k < ticks; ++k) {
     Tick(&world_);
@@ -120,7 +122,7 @@ bool Env::Fits(Asked asked, Id target) const {
 void Env::CountGoals() {
   if (completed_ || failed_) return;
   const Task& task = *task_;
-  if (world_.room() != start_ || start_ == task.place) moved_ = true;
+  if (world_.room() != start_) moved_ = true;
   if (world_.room() == task.place) there_ = true;
   for (const Id door : world_.DoorsOf(world_.room())) near_door_ = near_door_ || world_[door].open;
   if (focused_ < task.focus.size() && world_.focus != kNone && world_.focus != start_focus_) {

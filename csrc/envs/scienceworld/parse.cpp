@@ -87,8 +87,8 @@ class Lexicon {
       if (text.size() > name.size() + 4 && text.substr(0, name.size()) == name) {
         const std::string_view rest = text.substr(name.size());
         if (rest.substr(0, 4) != " in " && rest.substr(0, 4) != " on ") continue;
-        for (Id outer = world_[id].parent; outer != kNone && outer != world_.universe; outer = world_[outer].parent)
-          if (Means(rest.substr(4), outer)) return true;
+        const Id outer = world_[id].parent;
+        if (outer != kNone && outer != world_.universe && Means(rest.substr(4), outer)) return true;
       }
     }
     return false;

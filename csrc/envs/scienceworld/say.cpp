@@ -15,37 +15,36 @@ std::string List(const World& world, const std::vector<Id>& ids) {
   return text;
 }
 
-// What is in the inventory shows its details, but for what is in it.
-bool ShowsDetails(Kind kind) {
-  return kind == Kind::kPicture || kind == Kind::kWire || kind == Kind::kBattery || kind == Kind::kBulb ||
-         kind == Kind::kSwitch || kind == Kind::kStopwatch;
+std::string Lines(const World& world, const std::vector<Id>& ids, bool close = false) {
+  std::string text;
+  for (const Id id : ids) text += "\t" + Describe(world, id, close) + "\n";
+  return text;
 }
 
-std::string Lines(const World& world, const std::vector<Id>& ids, bool close = false) {
-  if (ids.empty()) return "\tnothing\n";
-  std::string text;
-  for (const Id id : ids) text += "\t" + Describe(world, id, close && ShowsDetails(world[id].kind)) + "\n";
-  return text;
+// What is looked at closely lists its contents in lines, but for what is made to rest on and what cools.
+bool ListsInLines(const Thing& thing) {
+  if (thing.kind == Kind::kCooler || thing.kind == Kind::kStove || thing.kind == Kind::kSink) return false;
+  return thing.name != "bed" && thing.name != "mattress" && thing.name != "couch" && thing.name != "chair";
 }
 
 std::string Inside(const World& world, const Thing& thing, Id id, const char* preposition, bool close) {
   const std::string begin =
       std::string(preposition) + " the " + thing.name + (thing.burning ? " (on fire)" : "") + " is: ";
-  if (!close || thing.inside.empty()) return begin + List(world, world.Sorted(id)) + ".";
-  return begin + "\n" + Lines(world, world.Sorted(id));
+  if (!close || !ListsInLines(thing)) return begin + List(world, world.Sorted(id)) + ".";
+  return begin + "\n" + (thing.inside.empty() ? "\tnothing" : Lines(world, world.Sorted(id)));
+}
+
+std::string LinkName(const World& world, Id link) {
+  if (link == kNone) return "nothing";
+  const Thing& other = world[link / 2];
+  return std::string("a ") + TerminalName(other.kind, link % 2) + " on " + other.name;
 }
 
 std::string Links(const World& world, const Thing& thing) {
   std::string text;
-  const bool poles = HasPoles(thing.kind);
-  for (int k = 0; k < 2; ++k) {
-    const char* name = poles ? (k == 0 ? "anode" : "cathode") : (k == 0 ? "terminal 1" : "terminal 2");
-    const Id link = thing.link[k];
-    text += std::string("its ") + name + " is connected to: ";
-    if (link == kNone) text += "nothing";
-    else text += world[link / 2].name + " " + TerminalName(world[link / 2].kind, link % 2);
-    text += ". ";
-  }
+  for (int k = 0; k < 2; ++k)
+    text += std::string("its ") + TerminalName(thing.kind, k) + " is connected to: " + LinkName(world, thing.link[k]) +
+            ". ";
   return text;
 }
 
@@ -75,26 +74,32 @@ std::string Describe(const World& world, Id id, bool close) {
   const std::string fire = thing.burning ? " (on fire)" : "";
   const std::string a = "a " + thing.name + fire;
   switch (thing.kind) {
-    case Kind::kRoom: return close ? DescribeRoom(world, id, false) : a;
+    case Kind::kRoom: return close ? DescribeRoom(world, id) : a;
     case Kind::kAgent: return "the agent";
     case Kind::kGround: return "the ground";
-    case Kind::kSubstance: return "a substance called " + thing.name + fire;
+    case Kind::kSubstance:
+      return "a substance called " + (thing.words.empty() ? thing.name : thing.words) + fire;
     case Kind::kLiquid:
-    case Kind::kPollen:
     case Kind::kSoil: return thing.name + fire;
+    case Kind::kPollen: return (close ? thing.words : thing.name) + fire;
     case Kind::kFood:
     case Kind::kTool:
     case Kind::kPillow:
     case Kind::kPlain:
     case Kind::kFlower:
-    case Kind::kLighter:
-    case Kind::kTerminal: {
+    case Kind::kLighter: {
       const std::string& looks = thing.words.empty() ? thing.name : thing.words;
-      const bool vowel = thing.kind != Kind::kPlain && thing.kind != Kind::kTerminal &&
-                         std::string("aeiou").find(looks[0]) != std::string::npos;
+      const bool vowel = thing.kind != Kind::kPlain && std::string("aeiou").find(looks[0]) != std::string::npos;
       return (vowel ? "an " : "a ") + looks + fire;
     }
-    case Kind::kPicture: return close && !thing.words.empty() ? thing.words : a;
+    case Kind::kTerminal:
+      return a + ". it is connected to: " + LinkName(world, world[thing.parent].link[thing.ticks]) + ".";
+    case Kind::kPicture: return close && !thing.words.empty() ? a + thing.words : a;
+    case Kind::kDrawer: {
+      if (!close) return a;
+      if (!thing.open) return a + ".  The " + thing.name + " is closed.";
+      return a + ". " + Inside(world, thing, id, "In", true);
+    }
     case Kind::kBook: return "A " + thing.name + thing.words;
     case Kind::kThermometer:
       return a + ", currently reading a temperature of " + std::to_string(std::lround(thing.material.celsius)) +
@@ -111,7 +116,7 @@ std::string Describe(const World& world, Id id, bool close) {
     case Kind::kPlant: {
       if (thing.stage == kDeadPlant && thing.stage_ticks > 0) return "a dead " + thing.name;
       std::string text = "a " + thing.name + " in the " + StageName(thing) + " stage";
-      if (!thing.words.empty()) text += " with a " + thing.words;
+      if (!thing.words.empty() && thing.stage != kDeadPlant) text += " with a " + thing.words;
       if (thing.sick) text += " (that looks unwell)";
       if (!thing.inside.empty()) text += ". On the " + thing.name + " you see: " + List(world, world.Sorted(id)) + ". ";
       return text;
@@ -128,7 +133,7 @@ std::string Describe(const World& world, Id id, bool close) {
       std::string text = a;
       if (thing.kind == Kind::kHeater) text += std::string(", which is turned ") + (thing.active ? "on" : "off");
       if (thing.kind == Kind::kCooler && !thing.active) text += ", which is turned off";
-      text += ". The " + thing.name + " door is " + (thing.open ? "open" : "closed") + ". ";
+      text += ". The " + thing.name + fire + " door is " + (thing.open ? "open" : "closed") + ". ";
       return thing.open ? text + Inside(world, thing, id, "In", close) : text;
     }
     case Kind::kStove:
@@ -143,7 +148,7 @@ std::string Describe(const World& world, Id id, bool close) {
       return text;
     }
     case Kind::kToilet: {
-      std::string text = a + (thing.active ? ", which is flushing" : "") + ". In the " + thing.name + " is: ";
+      std::string text = a + (thing.active || thing.ticks > 0 ? ", which is flushing" : "") + ". In the " + thing.name + " is: ";
       std::vector<Id> all = world.Sorted(id);
       const Id drain = Drain(world, id);
       std::size_t at = 0;
@@ -179,6 +184,8 @@ std::string DescribeInside(const World& world, Id id) {
   if (thing.kind == Kind::kDoor || thing.kind == Kind::kDrain || !thing.container)
     return "It's not clear how to look inside of that.";
   if (!thing.open) return "The " + thing.name + " isn't open, so you can't see inside.";
+  if (thing.inside.empty() && (thing.kind == Kind::kGround || thing.kind == Kind::kPlant))
+    return "There is nothing in the " + thing.name + ".";
   std::string text = "Inside the " + thing.name + " is: \n";
   for (const Id inner : world.Sorted(id)) text += "\t" + Describe(world, inner) + "\n";
   if (thing.inside.empty()) text += "\tnothing\n";
@@ -192,19 +199,20 @@ std::string DescribeInside(const World& world, Id id) {
   return text;
 }
 
-std::string DescribeRoom(const World& world, Id room, bool whole) {
+std::string DescribeRoom(const World& world, Id room) {
   const Thing& thing = world[room];
   std::string text = thing.name == "outside" ? "This outside location is called the outside. Here you see: \n"
                                              : "This room is called the " + thing.name + ". In it, you see: \n";
   for (const Id inner : world.Sorted(room))
-    if (whole || inner != world.agent) text += "\t" + Describe(world, inner) + "\n";
+    text += "\t" + Describe(world, inner) + "\n";
   text += "You also see:\n";
-  for (const Id door : world.DoorsOf(room)) text += "\t" + Describe(world, door) + "\n";
+  for (const Id door : world.SortedDoorsOf(room)) text += "\t" + Describe(world, door) + "\n";
   return text;
 }
 
 std::string DescribeInventory(const World& world) {
-  return "In your inventory, you see:\n" + Lines(world, world.Sorted(world.inventory), true);
+  const std::string lines = Lines(world, world.Sorted(world.inventory), true);
+  return "In your inventory, you see:\n" + (lines.empty() ? "\tnothing\n" : lines);
 }
 
 std::vector<std::string> Names(const World& world, Id id) {
@@ -212,6 +220,7 @@ std::vector<std::string> Names(const World& world, Id id) {
   std::vector<std::string> names = thing.called;
   const auto add = [&](const std::string& name) { names.push_back(name); };
   add(thing.name);
+  if (!thing.born_name.empty() && thing.born_name != thing.name) add(thing.born_name);
   if (thing.kind == Kind::kDoor) {
     const std::string& to = world[thing.leads].name;
     add("door to " + to);
@@ -261,7 +270,8 @@ std::string DoorName(const World& world, Id id) {
 
 std::string Where(const World& world, Id id) {
   std::string text;
-  for (Id outer = world[id].parent; outer != kNone && outer != world.universe; outer = world[outer].parent)
+  for (Id outer = world[id].parent; outer != kNone && (text.empty() || outer != world.universe);
+       outer = world[outer].parent)
     text += (text.empty() ? "in " : ", in ") + world[outer].name;
   return "(" + text + ")";
 }

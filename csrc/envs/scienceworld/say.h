@@ -12,8 +12,7 @@ namespace embodied_mem::scienceworld {
 std::string Describe(const World& world, Id id, bool close = false);
 // What its inside looks like, an answer of its own.
 std::string DescribeInside(const World& world, Id id);
-// A room; `whole` names the agent, too.
-std::string DescribeRoom(const World& world, Id room, bool whole);
+std::string DescribeRoom(const World& world, Id room);
 std::string DescribeInventory(const World& world);
 // All names that mean the thing; doors and drains have theirs from where they are.
 std::vector<std::string> Names(const World& world, Id id);

@@ -17,6 +17,11 @@ const Stage* StagesOf(const Thing& thing);
 // The number of stages in it.
 int NumStages(const Thing& thing);
 
+// The temperature at which a substance catches fire; 0: never.
+double BurnsAt(const Thing& thing);
+// A substance that comes to be in play, at 10 degrees.
+Thing Substance(const char* name, Kind kind, const char* color, const char* state);
+
 inline bool HasPoles(Kind kind) { return kind == Kind::kBattery || kind == Kind::kBulb || kind == Kind::kSwitch; }
 inline const char* TerminalName(Kind kind, int terminal) {
   if (HasPoles(kind)) return terminal == 0 ? "anode" : "cathode";

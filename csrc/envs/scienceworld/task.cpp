@@ -15,7 +15,7 @@ constexpr const char* kKinds[] = {
     "book",    "food",     "ground", "furniture",   "box",       "cupboard",  "heater", "cooler",
     "sink",    "toilet",   "stove",  "thermometer", "stopwatch", "lighter",   "tool",   "animal",
     "plant",   "flower",   "pollen", "soil",        "pot",       "wire",      "bulb",   "switch",
-    "battery", "plane",    "pillow", "door",        "drain",     "terminal",  "jar",    "hive",
+    "battery", "plane",    "pillow", "door",        "drain",     "terminal",  "jar",    "hive",   "drawer",
 };
 
 class Reader {
@@ -82,6 +82,7 @@ Thing ReadThing(const Reader& reader, const JsonValue& entry) {
   if (const JsonValue* words = entry.Find("w")) thing.words = reader.Text(*words);
   if (const JsonValue* reads = entry.Find("r")) thing.reads = reader.Text(*reads);
   if (const JsonValue* flower = entry.Find("flower")) thing.flower = reader.Text(*flower);
+  if (const JsonValue* pollen = entry.Find("pollen")) thing.pollen_of = reader.Text(*pollen);
   if (const JsonValue* life = entry.Find("life")) thing.life = reader.Text(*life);
   if (const JsonValue* stage = entry.Find("stage")) thing.stage = reader.ThingId(*stage, 5);
   if (const JsonValue* called = entry.Find("c"))
@@ -89,6 +90,8 @@ Thing ReadThing(const Reader& reader, const JsonValue& entry) {
   if (const JsonValue* holding = entry.Find("h"))
     for (const JsonValue& name : reader.Items(*holding)) thing.holding.push_back(reader.Text(name));
   if (const JsonValue* material = entry.Find("m")) ReadMaterial(reader, *material, &thing);
+  thing.born_name = thing.name;
+  thing.born_state = thing.material.state;
   if (const JsonValue* heats = entry.Find("heat")) thing.heats = true, thing.heats_to = reader.Number(*heats);
   if (const JsonValue* cools = entry.Find("cool")) thing.cools = true, thing.cools_to = reader.Number(*cools);
   for (const char flag : reader.Text(reader.Member(entry, "f"))) {
@@ -100,6 +103,7 @@ Thing ReadThing(const Reader& reader, const JsonValue& entry) {
     if (flag == 'w') thing.fills = true;
     if (flag == 'e') thing.edible = true;
     if (flag == 'm') thing.movable = true;
+    if (flag == 'd') thing.device = true;
   }
   return thing;
 }
@@ -131,6 +135,7 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
     if (kind == Kind::kUniverse) world.universe = id;
     if (kind == Kind::kAgent) world.agent = id;
     if (kind == Kind::kInventory) world.inventory = id;
+    if (world[id].name == "sewer") world.sewer = id;
     if (kind == Kind::kDoor || kind == Kind::kDrain) {
       if (parent == kNone) reader.Fail(things[i], "an object with 'p'");
       world[id].parent = parent;

@@ -1,5 +1,6 @@
 #include "envs/scienceworld/tick.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "envs/scienceworld/tables.h"
@@ -34,19 +35,9 @@ void GrowAnimal(Thing* thing) {
   const Row row = RowOf(*thing);
   const int limit = row.stages[thing->stage].ticks;
   if (limit == 0) return;
-  if (thing->stage_ticks++ < limit) return;
-  thing->stage_ticks = 1;
+  if (++thing->stage_ticks < limit) return;
+  thing->stage_ticks = 0;
   if (++thing->stage == row.count - 1) thing->dead = true;
-}
-
-Thing Substance(const char* name, Kind kind, const char* color, const char* state) {
-  Thing thing;
-  thing.kind = kind;
-  thing.name = name;
-  thing.movable = thing.has_material = true;
-  thing.material = {name, color, state, 10, 0.5, 0, 100, 0};
-  if (kind == Kind::kSubstance) thing.called = {"substance"};
-  return thing;
 }
 
 bool Holds(const World& world, Id id, std::string_view name) {
@@ -59,15 +50,65 @@ void Fill(World* world, Id id) {
   if (!Holds(*world, id, "water")) world->Add(Substance("water", Kind::kSubstance, "clear", "liquid"), id);
 }
 
-// What is liquid in a basin runs off while its drain is open.
+// What is liquid in a basin runs off into the sewer.
 void RunOff(World* world, Id basin) {
   const std::vector<Id> inside = (*world)[basin].inside;
   for (const Id inner : inside)
-    if ((*world)[inner].has_material && (*world)[inner].material.state == "liquid") world->Remove(inner);
+    if ((*world)[inner].has_material && (*world)[inner].material.state == "liquid") {
+      if (world->sewer != kNone) world->Move(inner, world->sewer);
+      else world->Remove(inner);
+    }
+}
+
+// Each of two things that touch comes nearer to the other's temperature, the second first.
+void Touch(Material* first, Material* second) {
+  const double share = std::min(first->conductivity, second->conductivity) / 10;
+  second->celsius += (first->celsius - second->celsius) * share;
+  first->celsius += (second->celsius - first->celsius) * share;
+}
+
+constexpr double kOfSource = 0.1;
+
+// Heat goes between a thing and what is in it, then among these.
+void Conduct(World* world, Id id) {
+  const std::vector<Id>& inside = (*world)[id].inside;
+  Thing& outer = (*world)[id];
+  for (const Id inner : inside) {
+    Thing& thing = (*world)[inner];
+    if (!thing.has_material) continue;
+    if (outer.active && (outer.heats || outer.cools)) {
+      const double source = outer.heats ? outer.heats_to : outer.cools_to;
+      thing.material.celsius += (source - thing.material.celsius) * kOfSource;
+    }
+    if (outer.has_material) Touch(&thing.material, &outer.material);
+  }
+  for (std::size_t i = 0; i < inside.size(); ++i)
+    for (std::size_t k = i + 1; k < inside.size(); ++k) {
+      Thing &first = (*world)[inside[i]], &second = (*world)[inside[k]];
+      if (first.has_material && second.has_material) Touch(&first.material, &second.material);
+    }
+}
+
+// A thing that melts, freezes or boils is called by its substance.
+void ChangeState(Thing* thing) {
+  Material& material = thing->material;
+  const char* state = material.celsius < material.melts   ? "solid"
+                      : material.celsius > material.boils ? "gas"
+                                                          : "liquid";
+  if (material.state == state) return;
+  material.state = state;
+  if (material.state == thing->born_state) {
+    thing->name = thing->born_name;
+    return;
+  }
+  const char* begin = material.state == "gas" ? "gaseous " : material.state == "liquid" ? "liquid " : "solid ";
+  thing->name = begin + material.substance;
+  if (material.substance == "water") thing->name = material.state == "gas" ? "steam" : "ice";
 }
 
 constexpr int kReproducing = 4;
-constexpr int kReproducesAt = 5, kFlowersAt = 5, kSickAt = 30, kDiesAt = 55;  // ticks: all, since, dry, dry
+constexpr int kReproducesAt = 5, kFlowersEvery = 5, kSickAt = 30, kDiesAt = 55, kSickBareAt = 2,
+              kDiesBareAt = 5;  // ticks: all, since, dry, dry, without soil
 
 void GrowPlant(World* world, Id id) {
   {
@@ -87,48 +128,115 @@ void GrowPlant(World* world, Id id) {
     }
     const bool water = plant.parent != kNone && Holds(*world, plant.parent, "water");
     plant.dry_ticks = water ? 0 : plant.dry_ticks + 1;
-    plant.sick = plant.dry_ticks >= kSickAt;
-    if (plant.dry_ticks >= kDiesAt) {
+    const bool soil = plant.parent != kNone && Holds(*world, plant.parent, "soil");
+    plant.bare_ticks = soil ? 0 : plant.bare_ticks + 1;
+    plant.sick = plant.dry_ticks >= kSickAt || plant.bare_ticks >= kSickBareAt;
+    if (plant.dry_ticks >= kDiesAt || plant.bare_ticks >= kDiesBareAt) {
       plant.stage = kDeadPlant;
       plant.stage_ticks = 0;
       return;
     }
-    if (plant.stage == kReproducing - 1 && plant.stage_ticks >= kReproducesAt) {
+    if (soil && plant.stage == kReproducing - 1 && plant.stage_ticks >= kReproducesAt) {
       plant.stage = kReproducing;
       plant.stage_ticks = 0;
     }
-    if (plant.stage != kReproducing || plant.stage_ticks != kFlowersAt) return;
+    const bool flowers = plant.stage == kReproducing && plant.stage_ticks > 0 && plant.stage_ticks % kFlowersEvery == 0;
+    if (!flowers || !soil || plant.sick || Holds(*world, id, "flower")) return;
   }
   Thing flower = Substance("flower", Kind::kFlower, "purple", "solid");
   flower.container = flower.open = true;
   flower.words = (*world)[id].flower;
+  Thing pollen = Substance("pollen", Kind::kPollen, "yellow", "solid");
+  pollen.words = (*world)[id].pollen_of + "pollen";
+  flower.material.substance = "flower matter";
+  pollen.material.substance = "pollen matter";
+  for (Thing* thing : {&flower, &pollen}) thing->material.melts = 10000, thing->material.boils = 10001;
   const Id at = world->Add(std::move(flower), id);
-  world->Add(Substance("pollen", Kind::kPollen, "yellow", "solid"), at);
+  world->Add(std::move(pollen), at);
+}
+
+constexpr int kFlushes = 5, kBurns = 100;  // ticks
+constexpr double kFireIsHotterBy = 200;
+
+// Fire burns a thing to ash; returns false once it is gone.
+bool Burn(World* world, Id id) {
+  Thing& thing = (*world)[id];
+  const double at = BurnsAt(thing);
+  if (at == 0) return true;
+  if (!thing.burning && thing.material.celsius < at) return true;
+  thing.burning = true;
+  thing.material.celsius = std::max(thing.material.celsius, at + kFireIsHotterBy);
+  if (++thing.burnt < kBurns) return true;
+  Thing ash = Substance("ash", Kind::kSubstance, "gray", "solid");
+  ash.called = {"substance", "burned ash"};
+  ash.words = "burned ash";
+  ash.material.celsius = thing.material.celsius;
+  ash.material.melts = 10000, ash.material.boils = 10001;
+  const Id outer = thing.parent;
+  const std::vector<Id> inside = thing.inside;
+  for (const Id inner : inside) world->Move(inner, outer);
+  world->Remove(id);
+  world->Add(std::move(ash), outer);
+  return false;
+}
+
+void TickThing(World* world, Id id) {
+  if ((*world)[id].has_material && !Burn(world, id)) return;
+  {
+    Thing& thing = (*world)[id];
+    if (thing.kind == Kind::kAnimal) GrowAnimal(&thing);
+    if (thing.kind == Kind::kStopwatch && thing.active) ++thing.ticks;
+    const bool runs = thing.kind == Kind::kSink && thing.active;
+    const bool flushes = thing.kind == Kind::kToilet && (thing.active || thing.ticks > 0);
+    if (thing.fills || runs || flushes) Fill(world, id);
+  }
+  if ((*world)[id].kind == Kind::kPlant) GrowPlant(world, id);
+  Conduct(world, id);
+  if ((*world)[id].kind == Kind::kToilet) {
+    Thing& toilet = (*world)[id];
+    if (toilet.active || toilet.ticks > 0) ++toilet.ticks;
+    if (toilet.ticks == kFlushes) toilet.ticks = 0, toilet.active = false;
+    for (const Id drain : world->drains)
+      if ((*world)[drain].parent == id) (*world)[drain].open = (*world)[id].ticks > 0;
+  }
+  const std::vector<Id> inside = (*world)[id].inside;
+  for (const Id inner : inside)
+    if (!(*world)[inner].gone) TickThing(world, inner);
+  for (const Id drain : world->drains)
+    if ((*world)[drain].parent == id && (*world)[drain].open) RunOff(world, id);
+  if ((*world)[id].has_material) ChangeState(&(*world)[id]);
 }
 
 }  // namespace
+
+Thing Substance(const char* name, Kind kind, const char* color, const char* state) {
+  Thing thing;
+  thing.kind = kind;
+  thing.name = thing.born_name = name;
+  thing.movable = thing.has_material = true;
+  thing.material = {name, color, state, 10, 0.5, 0, 100, 0};
+  thing.born_state = state;
+  if (kind == Kind::kSubstance) thing.called = {"substance"};
+  return thing;
+}
+
+double BurnsAt(const Thing& thing) {
+  if (!thing.has_material) return 0;
+  const std::string& substance = thing.material.substance;
+  if (substance == "wood") return 350;
+  if (substance == "paper") return 210;
+  if (substance == "cloth") return 300;
+  if (substance == "soap") return 537;
+  if (substance == "plant matter" || substance == "flower matter" || substance == "pollen matter") return 200;
+  return substance.size() > 5 && substance.compare(substance.size() - 5, 5, "paint") == 0 ? 293 : 0;
+}
 
 const Stage* StagesOf(const Thing& thing) { return RowOf(thing).stages; }
 int NumStages(const Thing& thing) { return RowOf(thing).count; }
 
 void Tick(World* world) {
   ++world->ticks;
-  const std::size_t count = world->things.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const Id id = static_cast<Id>(i);
-    Thing& thing = world->things[i];
-    if (thing.gone) continue;
-    if (thing.kind == Kind::kAnimal) GrowAnimal(&thing);
-    if (thing.kind == Kind::kStopwatch && thing.active) ++thing.ticks;
-    const bool runs = thing.kind == Kind::kSink && thing.active;
-    if (thing.fills || runs) Fill(world, id);
-    if (world->things[i].kind == Kind::kPlant) GrowPlant(world, id);
-  }
-  for (const Id drain : world->drains)
-    if (world->ticks == 1 && world->things[static_cast<std::size_t>((*world)[drain].parent)].kind == Kind::kToilet)
-      (*world)[drain].open = false;
-  for (const Id drain : world->drains)
-    if ((*world)[drain].open) RunOff(world, (*world)[drain].parent);
+  TickThing(world, world->universe);
 }
 
 }  // namespace embodied_mem::scienceworld

@@ -5,12 +5,14 @@
 namespace embodied_mem::scienceworld {
 
 Id World::RoomOf(Id id) const {
-  while (id != kNone && (*this)[id].kind != Kind::kRoom) id = (*this)[id].parent;
+  for (std::size_t steps = 0; id != kNone && (*this)[id].kind != Kind::kRoom; id = (*this)[id].parent)
+    if (++steps > things.size()) return kNone;
   return id;
 }
 
 bool World::Within(Id id, Id outer) const {
-  for (; id != kNone; id = (*this)[id].parent)
+  // What was put into something inside it is nowhere: its parents go round.
+  for (std::size_t steps = 0; id != kNone && steps < things.size(); ++steps, id = (*this)[id].parent)
     if (id == outer) return true;
   return false;
 }
@@ -60,6 +62,11 @@ std::vector<Id> World::DoorsOf(Id room) const {
   std::vector<Id> found;
   for (const Id door : doors)
     if ((*this)[door].parent == room) found.push_back(door);
+  return found;
+}
+
+std::vector<Id> World::SortedDoorsOf(Id room) const {
+  std::vector<Id> found = DoorsOf(room);
   std::sort(found.begin(), found.end(),
             [&](Id a, Id b) { return (*this)[(*this)[a].leads].name < (*this)[(*this)[b].leads].name; });
   return found;

@@ -56,6 +56,7 @@ enum class Kind : std::uint8_t {
   kTerminal,
   kJar,
   kHive,
+  kDrawer,
 };
 
 struct Material {
@@ -76,13 +77,18 @@ struct Thing {
   Id parent = kNone;
   std::vector<Id> inside;
   bool has_material = false, container = false, open = false, closable = false, activable = false, active = false,
-       edible = false, movable = false, gone = false, fills = false, burning = false, pollen = false;
+       edible = false, movable = false, gone = false, fills = false, burning = false, pollen = false, device = false,
+       broken = false;
+  int burnt = 0;  // ticks on fire
   double heats_to = 0, cools_to = 0;  // of devices
   bool heats = false, cools = false;
   // Living things: what it is, where in its life, for how many ticks.
   std::string life;
   std::string flower;  // what its flowers look like
-  int stage = 0, stage_ticks = 0, dry_ticks = 0;
+  std::string pollen_of;  // the word that its pollen begins with
+  std::string born_name;  // its name and state before heat changed them
+  std::string born_state;
+  int stage = 0, stage_ticks = 0, dry_ticks = 0, bare_ticks = 0;  // of these without water, without soil
   bool sick = false, dead = false;
   // A door leads from its parent to `leads`; `other` is its other face. A plane: how far a thing has slid.
   Id leads = kNone, other = kNone;
@@ -94,7 +100,7 @@ struct Thing {
 struct World {
   std::vector<Thing> things;
   std::vector<Id> doors, drains, ends;  // in no contents
-  Id agent = kNone, inventory = kNone, universe = kNone, focus = kNone;
+  Id sewer = kNone, agent = kNone, inventory = kNone, universe = kNone, focus = kNone;
   int ticks = 0;
 
   Thing& operator[](Id id) { return things[static_cast<std::size_t>(id)]; }
@@ -107,7 +113,8 @@ struct World {
   bool Disconnect(Id id);  // whether it was connected
   Id Add(Thing thing, Id parent);
   std::vector<Id> Sorted(Id id) const;     // contents by name
-  std::vector<Id> DoorsOf(Id room) const;  // by where they lead
+  std::vector<Id> DoorsOf(Id room) const;  // as they were made
+  std::vector<Id> SortedDoorsOf(Id room) const;  // by where they lead
 };
 
 }  // namespace embodied_mem::scienceworld

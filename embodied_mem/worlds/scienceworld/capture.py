@@ -16,9 +16,9 @@ from embodied_mem.errors import SimulatorError
 from embodied_mem.worlds.scienceworld.jvm import Simulator, object_types
 
 _DOORS = {
-    "hallway": ("art studio", "bedroom", "greenhouse", "kitchen", "living room", "workshop"),
-    "kitchen": ("bathroom", "hallway", "outside"),
-    "outside": ("foundry", "greenhouse", "kitchen"),
+    "hallway": ("kitchen", "living room", "bedroom", "workshop", "greenhouse", "art studio"),
+    "kitchen": ("hallway", "bathroom", "outside"),
+    "outside": ("kitchen", "greenhouse", "foundry"),
     "greenhouse": ("hallway", "outside"),
     "bathroom": ("kitchen",),
     "art studio": ("hallway",), "bedroom": ("hallway",), "living room": ("hallway",), "workshop": ("hallway",),
@@ -38,7 +38,7 @@ _KINDS = {
     "electricalcomponent.Switch": "switch", "electricalcomponent.Wire": "wire", "livingthing.plant.Soil": "soil",
     "containers.furniture.BeeHive": "hive", "containers.furniture.Closet": "cupboard",
     "containers.furniture.Cupboard": "cupboard", "containers.furniture.Pillow": "pillow",
-    "containers.furniture.Drawer": "plain", "taskitems.AnswerBox": "box", "containers.GlassJar": "jar",
+    "containers.furniture.Drawer": "drawer", "taskitems.AnswerBox": "box", "containers.GlassJar": "jar",
     "containers.FlowerPot": "pot", "containers.SelfWateringFlowerPot": "pot",
 }  # fmt: skip
 
@@ -121,7 +121,17 @@ class _Capture:
             if room["k"] == "room":
                 self._simulator.step(f"teleport to {room['n']}")
                 text, _, _ = self._simulator.step(f"look at {thing['n']}")
-                thing["w"] = re.sub(r"\. +The artist", ".  The artist", text)
+                words = re.sub(r"\. +The artist", ".  The artist", text).removeprefix(f"a {thing['n']}")
+                thing["w"] = words + " " * bool(words)
+        peas = [thing for thing in self._things if thing["n"] == "pea plant"]
+        if peas:
+            self._simulator.step("teleport to greenhouse")
+            self._simulator.step("wait")
+            look, _, _ = self._simulator.step("look around")
+            for thing in peas:
+                pot = re.escape(self._things[thing["p"]]["n"])
+                if seen := re.search(rf"\ta {pot} \(containing .*On the pea plant you see: a (\w+ flower)", look):
+                    thing["flower"] = seen[1]
 
     def _add(self, node: Mapping[str, Any], parent: int | None) -> None:
         kind = self._kind(node)
@@ -159,11 +169,14 @@ class _Capture:
                 thing.update(life="baby")
             elif node["name"] in _AMPHIBIANS:
                 thing.update(life="amphibian", w="frog")
+            elif node["name"] in ("butterfly", "moth"):
+                thing.update(life="butterfly", w="butterfly")
             else:
-                thing.update(life="butterfly" if node["name"] == "butterfly" else "egg")
+                thing.update(life="egg")
             return
         if kind == "plant":
             thing["stage"] = 3
+            thing["pollen"] = node["propLife"]["lifeformType"]
             adult = max((name for name in names if "height" not in name and " in the " not in name), key=len)
             thing["n"] = adult.removeprefix("adult ")
             heights = [match[1] for name in names if (match := re.match(r"(\w+ height) ", name))]
@@ -214,7 +227,7 @@ def _flags(node: Mapping[str, Any]) -> str:
     container, device, edible = node["propContainer"] or {}, node["propDevice"] or {}, node["propEdibility"] or {}
     flags = "b" * (container.get("isContainer") == "true") + "o" * bool(container.get("isOpen"))
     flags += "c" * bool(container.get("isClosable")) + "a" * bool(device.get("isActivable"))
-    flags += "x" * bool(device.get("isActivated"))
+    flags += "x" * bool(device.get("isActivated")) + "d" * bool(device)
     flags += "e" * (bool(edible.get("isEdible")) and not node["propLife"])
     return flags + "m" * bool(node["propMoveable"]["isMovable"])
 

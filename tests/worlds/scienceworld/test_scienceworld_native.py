@@ -29,7 +29,9 @@ BEGINNING: dict[str, Any] = {
         {"k": "box", "n": "wood cup", "f": "bom", "p": 5, "c": ["cup"], "h": ["cup"]},
         {"k": "animal", "n": "parrot", "f": "m", "p": 2, "life": "egg"},
         {"k": "animal", "n": "mouse", "f": "m", "p": 2, "life": "baby"},
-        {"k": "plant", "n": "pea plant", "f": "bom", "p": 2, "stage": 3, "w": "tall height"},
+        {"k": "pot", "n": "pot", "f": "bom", "p": 2},
+        {"k": "plant", "n": "pea plant", "f": "bom", "p": 10, "stage": 3, "w": "tall height"},
+        {"k": "soil", "n": "soil", "f": "m", "p": 10},
         {"k": "food", "n": "orange", "f": "em", "p": 4},
         {"k": "door", "n": "door", "f": "c", "p": 1, "to": 2},
         {"k": "door", "n": "door", "f": "c", "p": 2, "to": 1},
@@ -104,10 +106,10 @@ def test_animals_and_plants_live_through_their_stages(env: Env) -> None:
         seen.append(env.look())
         env.step("wait1")  # 2 ticks each
     stages = [
-        ("a parrot egg", 0), ("a hatchling parrot", 10), ("a juvenile parrot", 20), ("a adult parrot", 30),
-        ("a baby mouse", 0), ("a juvenile mouse", 10), ("a adult mouse", 20), ("a dead mouse", 45),
-        ("a pea plant in the adult stage with a tall height\n", 0),
-        ("a pea plant in the reproducing stage with a tall height\n", 2),
+        ("a parrot egg", 0), ("a hatchling parrot", 9), ("a juvenile parrot", 19), ("a adult parrot", 29),
+        ("a baby mouse", 0), ("a juvenile mouse", 9), ("a adult mouse", 19), ("a dead mouse", 44),
+        ("a pea plant in the adult stage with a tall height, soil)", 0),
+        ("a pea plant in the reproducing stage with a tall height, soil)", 2),
         ("On the pea plant you see: a flower", 4), ("(that looks unwell)", 14), ("a dead pea plant", 27),
     ]  # fmt: skip
     assert [(text, next(k for k, look in enumerate(seen) if text in look)) for text, _ in stages] == stages
