@@ -29,7 +29,7 @@ _RARE = ("focus", "reset", "task", "look", "inventory")
 
 
 def command_of(env: Env, rng: random.Random) -> str:
-    """Return a random command that can be done now: verbs first, with a share of ways to other rooms."""
+    """Return a random command; one in five leads to another room."""
     by_verb = collections.defaultdict(list)
     for command in env.admissible_commands:
         by_verb[command.split()[0]].append(command)
@@ -47,14 +47,14 @@ def command_of(env: Env, rng: random.Random) -> str:
 
 
 def play(simulator: Simulator, beginning: dict[str, Any], game: str, variation: int, steps: int, seed: int) -> Any:
-    """Play one episode on both sides; return (steps compared, what differs or nothing)."""
+    """Play one episode on both sides; return steps and what differs."""
     simulator.load(game, variation)
     env = Env(read_task(json.dumps(beginning).encode(), game))
     rng = random.Random(f"{game}/{variation}/{seed}")
-    said = [("reset", env.observation, f"{simulator.first_text}\n\n{simulator.goal}".replace(" \n\n", "\n\n"))]
+    answers = [("reset", env.observation, f"{simulator.first_text}\n\n{simulator.goal}".replace(" \n\n", "\n\n"))]
     commands: list[str] = []
     for count in range(steps + 1):
-        for what, ours, theirs in said:
+        for what, ours, theirs in answers:
             if ours.strip() != theirs.strip():
                 return count, (commands, what, theirs, ours)
         if env.ended or count == steps:
@@ -62,7 +62,7 @@ def play(simulator: Simulator, beginning: dict[str, Any], game: str, variation: 
         command = command_of(env, rng)
         commands.append(command)
         text, score, done = simulator.step(command)
-        said = [
+        answers = [
             ("text", env.step(command), text),
             ("score", f"{env.score} {env.ended}", f"{score} {done or score < 0}"),
             ("look", env.look(), simulator._ask("freeActionLook")),
@@ -72,7 +72,7 @@ def play(simulator: Simulator, beginning: dict[str, Any], game: str, variation: 
 
 
 def cause(command: str, what: str, theirs: str, ours: str) -> str:
-    """Return a short key of a difference: verb, place, and its first lines without numbers."""
+    """Return a short key of a difference."""
     lines = [
         line for line in difflib.unified_diff(theirs.split("\n"), ours.split("\n"), n=0, lineterm="")
         if not line.startswith(("---", "+++", "@@"))
@@ -105,21 +105,21 @@ def main() -> None:
 
 def _compare(simulator: Simulator, game: str, arguments: argparse.Namespace) -> dict[str, Any]:
     number = simulator.num_variations(game)
-    chosen = sorted({k * number // arguments.variations for k in range(arguments.variations)})
+    numbers = sorted({k * number // arguments.variations for k in range(arguments.variations)})
     causes: collections.Counter[str] = collections.Counter()
     total, episode, began = 0, 0, time.monotonic()
     while total < arguments.steps:
-        variation = chosen[episode % len(chosen)]
-        kept = arguments.beginnings and arguments.beginnings / f"{game}_{variation}_{arguments.simplifications}.json"
-        if kept and kept.exists():
-            beginning = json.loads(kept.read_text(encoding="utf-8"))
+        variation = numbers[episode % len(numbers)]
+        cache = arguments.beginnings and arguments.beginnings / f"{game}_{variation}_{arguments.simplifications}.json"
+        if cache and cache.exists():
+            beginning = json.loads(cache.read_text(encoding="utf-8"))
         else:
             beginning = capture(simulator, game, variation)
-            if kept:
-                kept.write_text(json.dumps(beginning), encoding="utf-8")
-        count, found = play(simulator, beginning, game, variation, arguments.episode, arguments.seed + episode)
-        if found:
-            commands, what, theirs, ours = found
+            if cache:
+                cache.write_text(json.dumps(beginning), encoding="utf-8")
+        count, difference = play(simulator, beginning, game, variation, arguments.episode, arguments.seed + episode)
+        if difference:
+            commands, what, theirs, ours = difference
             key = cause(commands[-1] if commands else "reset", what, theirs, ours)
             if not causes[key] and os.environ.get("SHOW"):
                 print(f"== {game}/{variation} {key}\n{commands}")
@@ -128,7 +128,7 @@ def _compare(simulator: Simulator, game: str, arguments: argparse.Namespace) -> 
         total += max(count, 1)
         episode += 1
     return {
-        "variations": len(chosen), "episodes": episode, "steps": total, "differences": sum(causes.values()),
+        "variations": len(numbers), "episodes": episode, "steps": total, "differences": sum(causes.values()),
         "per_1000_steps": round(1000 * sum(causes.values()) / total, 1), "seconds": round(time.monotonic() - began),
         "causes": dict(causes.most_common()),
     }  # fmt: skip
