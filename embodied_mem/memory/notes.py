@@ -42,7 +42,7 @@ from .people import (
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, sorted_union, squashed
 from .stored_modules import Selector
-from .supersession import RareWords, Statement, chances, should_be_first, statement
+from .supersession import OnMap, RareWords, Statement, chances, no_map, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, stem, tells_when, words_of
 
@@ -210,8 +210,9 @@ class NoteMemory(RecordMemory):
         action: str = "",
         labels: Mapping[str, Value] | None = None,
         trust: Trust | None = None,
+        on_map: OnMap = no_map,
     ) -> dict[str, Any]:
-        """Make the event for `tell`: a note per text but blank ones."""
+        """Make the event for `tell`: a note per text but blank ones; `on_map` as of `should_be_first`."""
         trust = _usual_trust(kind) if trust is None else checked_trust("trust", trust)
         speaker, when, action = (
             checked_text("speaker", speaker),
@@ -226,12 +227,12 @@ class NoteMemory(RecordMemory):
                 continue
             known = self._same.get(_key(one, kind, speaker, when, action, trust, labels))
             if known is not None and self.notes[known].ended is None:
-                changes.append({"do": "repeat", "id": known, **self._replaced_by(one, known, speaker, trust)})
+                changes.append({"do": "repeat", "id": known, **self._replaced_by(one, known, speaker, trust, on_map)})
                 continue
             claims = claims_in(one) if kind == TOLD else []
             said = {"text": one, "kind": kind, "speaker": speaker, "when": when, "action": action, "trust": trust}
             counts = {"claims": len(claims), "denials": _denials(claims)}
-            links = self._replaced_by(one, following, speaker, trust) if kind == TOLD else {}
+            links = self._replaced_by(one, following, speaker, trust, on_map) if kind == TOLD else {}
             changes.append({"do": "add", **said, "labels": labels, **counts, **links})
             ended = {(number, claim): None for new in claims for number, claim in self._ended_by(new, speaker, trust)}
             changes += [{"do": "end", "id": number, "claim": claim, "by": following} for number, claim in ended]
@@ -258,7 +259,9 @@ class NoteMemory(RecordMemory):
             found += [(number, i) for i, old in enumerate(self.claims_of(number)) if i not in over and new.ends(old)]
         return found
 
-    def _replaced_by(self, text: str, number: int, speaker: str, trust: Trust) -> dict[str, list[int]]:
+    def _replaced_by(
+        self, text: str, number: int, speaker: str, trust: Trust, on_map: OnMap = no_map
+    ) -> dict[str, list[int]]:
         """Find what a speaker's text replaces: a field of a change."""
         if len(text) > _MAX_STATEMENT:
             return {}
@@ -284,7 +287,10 @@ class NoteMemory(RecordMemory):
             return {}
         olds = [self._statement(notes[other].text) for other in its]
         chance = chances(self._statement(text), olds, list(its.values()))
-        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, notes[other].text, its[other])]
+        matches = [
+            other for other, p in zip(its, chance)
+            if should_be_first(p, text, notes[other].text, its[other], on_map)
+        ]  # fmt: skip
         return {"replaces": matches} if matches else {}
 
     def _statement(self, text: str) -> Statement:

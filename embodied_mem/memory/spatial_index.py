@@ -510,6 +510,15 @@ class SpatialIndex:
             self._asked = phrases, {}
         return self._asked[1]
 
+    def of_kinds(self, kinds: Iterable[str]) -> dict[str, list[int]]:
+        """Return ids of things in all places: class -> ids; no unknown class."""
+        codes = [code for code in map(self._kinds.find, kinds) if code is not None]
+        found: dict[str, list[int]] = {}
+        for here in self._things_of_kinds(codes).values() if codes else ():
+            for kind, numbers in here.items():
+                found.setdefault(kind, []).extend(numbers)
+        return found
+
     def _things_of_kinds(self, codes: Sequence[int]) -> dict[int, dict[str, list[int]]]:
         """Return the things of these classes by place and class, oldest first.
 

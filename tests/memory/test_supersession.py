@@ -119,6 +119,21 @@ def test_told_again_the_older_is_the_newest():
     assert memory.retrieve("mushrooms", k=1).items[0].text.startswith("I love")
 
 
+def test_two_things_of_the_map_are_two_topics():
+    memory = LifelongMemory()
+    seen = [(thing, "in", "drawer 5") for thing in ("knife 1", "soapbottle 1", "plate 1")]
+    memory.begin_task("task", "tidy up.", "You are in a room.", place="home", facts=seen)
+    for text in (
+        "Do not search long for the knife: it is kept in drawer 5 now.",
+        "Look into drawer 4 for the soapbottle from now on.",
+        "Do not search long for the plate: it is kept in drawer 4 now.",
+        "Actually, that has changed. Look into drawer 4 for the plate from now on.",
+    ):
+        memory.tell(text)
+    earlier = {record.text for record in memory.retrieve("drawer", k=9).items if record.text.endswith("(earlier)")}
+    assert earlier == {"Do not search long for the plate: it is kept in drawer 4 now (earlier)"}
+
+
 def test_a_wish_said_again_after_it_was_recalled_is_the_newest():
     memory = LifelongMemory()
     for number, place in enumerate(["shelf", "table", "shelf"]):
