@@ -212,7 +212,7 @@ class NoteMemory(RecordMemory):
         trust: Trust | None = None,
         on_map: OnMap = no_map,
     ) -> dict[str, Any]:
-        """Make the event for `tell`: a note per text but blank ones; `on_map` as of `should_be_first`."""
+        """Make the event for `tell`: a note per text but blank ones."""
         trust = _usual_trust(kind) if trust is None else checked_trust("trust", trust)
         speaker, when, action = (
             checked_text("speaker", speaker),

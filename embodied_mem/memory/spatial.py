@@ -917,7 +917,7 @@ class SpatialMemory(RecordMemory):
         return frozenset(self._index.in_place(self._place(place)))
 
     def on_map(self, words: Iterable[str]) -> tuple[set[str], set[str]]:
-        """Return the words that are classes of furniture, and those of other things.
+        """Return the classes of furniture and of other things among words.
 
         Furniture: something is in or on one, or it stands in a room.
         """

@@ -511,13 +511,13 @@ class SpatialIndex:
         return self._asked[1]
 
     def of_kinds(self, kinds: Iterable[str]) -> dict[str, list[int]]:
-        """Return ids of things in all places: class -> ids; no unknown class."""
+        """Return ids of things in all places, by class."""
         codes = [code for code in map(self._kinds.find, kinds) if code is not None]
-        found: dict[str, list[int]] = {}
+        nodes: dict[str, list[int]] = {}
         for here in self._things_of_kinds(codes).values() if codes else ():
             for kind, numbers in here.items():
-                found.setdefault(kind, []).extend(numbers)
-        return found
+                nodes.setdefault(kind, []).extend(numbers)
+        return nodes
 
     def _things_of_kinds(self, codes: Sequence[int]) -> dict[int, dict[str, list[int]]]:
         """Return the things of these classes by place and class, oldest first.

@@ -329,13 +329,13 @@ def should_be_first(chance: float, new: str, old: str, distance: float = 1, on_m
         return False
     words, olds = _lower(new), _lower(old)
     topics, others = _topics(words), _topics(olds)
-    shared = topics & others
-    if shared:
+    common = topics & others
+    if common:
         furniture, things = (set(map(stem, some)) for some in on_map({*words, *olds}))
-        shared -= furniture
-        if things & topics - others and things & others - topics and not things & shared:
+        common -= furniture
+        if things & topics - others and things & others - topics and not things & common:
             return False
-    if not shared and len(topics) > (not _IT.isdisjoint(words)):
+    if not common and len(topics) > (not _IT.isdisjoint(words)):
         return distance == 1 and len(words) <= _MAX_FRAGMENT and chance >= OF_FRAGMENT
     is_denied = _CUES[_DENY].isdisjoint(words) != _CUES[_DENY].isdisjoint(olds)
     return chance >= (OF_DENIAL if is_denied else FIRST)

@@ -61,10 +61,10 @@ def play(simulator: Simulator, beginning: dict[str, Any], game: str, variation: 
             break
         command = command_of(env, rng)
         commands.append(command)
-        text, score, done = simulator.step(command)
+        text, score, over = simulator.step(command)
         answers = [
             ("text", env.step(command), text),
-            ("score", f"{env.score} {env.ended}", f"{score} {done or score < 0}"),
+            ("score", f"{env.score} {env.ended}", f"{score} {over or score < 0}"),
             ("look", env.look(), simulator._ask("freeActionLook")),
             ("inventory", env.inventory(), simulator._ask("freeActionInventory")),
         ]

@@ -130,8 +130,8 @@ class _Capture:
             look, _, _ = self._simulator.step("look around")
             for thing in peas:
                 pot = re.escape(self._things[thing["p"]]["n"])
-                if seen := re.search(rf"\ta {pot} \(containing .*On the pea plant you see: a (\w+ flower)", look):
-                    thing["flower"] = seen[1]
+                if flower := re.search(rf"\ta {pot} \(containing .*On the pea plant you see: a (\w+ flower)", look):
+                    thing["flower"] = flower[1]
 
     def _add(self, node: Mapping[str, Any], parent: int | None) -> None:
         kind = self._kind(node)
