@@ -21,6 +21,7 @@ from typing import Any
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-Xmx1g -XX:+UnlockExperimentalVMOptions -XX:hashCode=2")
 
+from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.worlds.scienceworld.capture import NATIVE_GAMES, capture  # the Java options come first
 from embodied_mem.worlds.scienceworld.engine import Env, read_task
 from embodied_mem.worlds.scienceworld.jvm import Simulator
@@ -100,7 +101,8 @@ def main() -> None:
             for text, number in list(row["causes"].items())[:25]:
                 print(f"  {number:4d} {text}")
     if arguments.result:
-        arguments.result.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        report = manifest(java=os.environ["JDK_JAVA_OPTIONS"], steps=arguments.steps, episode=arguments.episode)
+        write_result(arguments.result, report | {"games": table})
 
 
 def _compare(simulator: Simulator, game: str, arguments: argparse.Namespace) -> dict[str, Any]:
