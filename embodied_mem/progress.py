@@ -148,7 +148,7 @@ class Progress:
         """Keep how long the newest units took; units that come at once, as a batch does, are one block."""
         gap, mean = now - self._last_unit, (now - self._began) / max(self._done - self._start, 1)
         self._last_unit = now
-        if self._blocks and gap <= 0.02 * mean:
+        if self._blocks and (gap <= 0.02 * mean or not self._blocks[-1][1]):  # one without units waits for some
             seconds, units = self._blocks.pop()
             self._blocks.append((seconds + gap, units + count))
         else:

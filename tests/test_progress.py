@@ -39,6 +39,15 @@ def test_lines_stand_where_there_is_no_terminal():
     ]
 
 
+def test_updates_without_a_unit_are_time_of_the_next_one():
+    time, out = Time(), io.StringIO()
+    with Progress("own episodes", total=50, interval_s=1, file=out, clock=time) as progress:
+        for count in (0, 0, 10, 0, 0, 10, 0, 0, 10):
+            time.now += 10.0
+            progress.update(count)
+    assert out.getvalue().splitlines()[-1] == "own episodes: 30/50 steps, 3 s each, 60 s left"
+
+
 def test_a_bar_is_drawn_on_a_terminal_without_an_estimate_of_its_own():
     time, out = Time(), Terminal()
     with Progress("SFT", total=10, start=4, file=out, clock=time) as progress:

@@ -91,7 +91,8 @@ std::string Mix(World* world, Id id) {
   if (thing.kind == Kind::kAgent) return "There is only one thing (inventory)";
   if (count == 0) return "That container is empty, so there are no items to mix.";
   if (count == 1) return "There is only one thing (" + (*world)[thing.inside[0]].name + ")";
-  return "Mixing the contents of the " + thing.name + (thing.burning ? " (on fire)" : "") + " does not appear to produce anything new.";
+  return "Mixing the contents of the " + thing.name + (thing.burning ? " (on fire)" : "") +
+         " does not appear to produce anything new.";
 }
 
 // Which terminal of what is meant; -1 for a thing, whose first free one is.
@@ -239,7 +240,8 @@ std::string Act(World* world, const Action& action) {
       if ((*world)[id].kind == Kind::kTerminal)
         return "You must disconnect entire objects (such as " + (*world)[(*world)[id].parent].name +
                ") instead of just single terminals";
-      world->Disconnect(id); return (*world)[id].name + " has been disconnected";
+      world->Disconnect(id);
+      return (*world)[id].name + " has been disconnected";
     case Verb::kDunk: return Dunk(world, id, action.second);
     case Verb::kEat:
       if (!(*world)[id].edible) return "The " + (*world)[id].name + " is not edible.";

@@ -77,8 +77,7 @@ std::string Describe(const World& world, Id id, bool close) {
     case Kind::kRoom: return close ? DescribeRoom(world, id) : a;
     case Kind::kAgent: return "the agent";
     case Kind::kGround: return "the ground";
-    case Kind::kSubstance:
-      return "a substance called " + (thing.words.empty() ? thing.name : thing.words) + fire;
+    case Kind::kSubstance: return "a substance called " + (thing.words.empty() ? thing.name : thing.words) + fire;
     case Kind::kLiquid:
     case Kind::kSoil: return thing.name + fire;
     case Kind::kPollen: return (close ? thing.words : thing.name) + fire;
@@ -148,7 +147,8 @@ std::string Describe(const World& world, Id id, bool close) {
       return text;
     }
     case Kind::kToilet: {
-      std::string text = a + (thing.active || thing.ticks > 0 ? ", which is flushing" : "") + ". In the " + thing.name + " is: ";
+      std::string text =
+          a + (thing.active || thing.ticks > 0 ? ", which is flushing" : "") + ". In the " + thing.name + " is: ";
       std::vector<Id> all = world.Sorted(id);
       const Id drain = Drain(world, id);
       std::size_t at = 0;
@@ -203,8 +203,7 @@ std::string DescribeRoom(const World& world, Id room) {
   const Thing& thing = world[room];
   std::string text = thing.name == "outside" ? "This outside location is called the outside. Here you see: \n"
                                              : "This room is called the " + thing.name + ". In it, you see: \n";
-  for (const Id inner : world.Sorted(room))
-    text += "\t" + Describe(world, inner) + "\n";
+  for (const Id inner : world.Sorted(room)) text += "\t" + Describe(world, inner) + "\n";
   text += "You also see:\n";
   for (const Id door : world.SortedDoorsOf(room)) text += "\t" + Describe(world, door) + "\n";
   return text;

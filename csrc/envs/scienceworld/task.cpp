@@ -11,11 +11,11 @@ namespace embodied_mem::scienceworld {
 namespace {
 
 constexpr const char* kKinds[] = {
-    "plain",   "universe", "room",   "agent",       "inventory", "substance", "liquid", "picture",
-    "book",    "food",     "ground", "furniture",   "box",       "cupboard",  "heater", "cooler",
-    "sink",    "toilet",   "stove",  "thermometer", "stopwatch", "lighter",   "tool",   "animal",
-    "plant",   "flower",   "pollen", "soil",        "pot",       "wire",      "bulb",   "switch",
-    "battery", "plane",    "pillow", "door",        "drain",     "terminal",  "jar",    "hive",   "drawer",
+    "plain", "universe",    "room",      "agent",   "inventory", "substance", "liquid", "picture", "book",
+    "food",  "ground",      "furniture", "box",     "cupboard",  "heater",    "cooler", "sink",    "toilet",
+    "stove", "thermometer", "stopwatch", "lighter", "tool",      "animal",    "plant",  "flower",  "pollen",
+    "soil",  "pot",         "wire",      "bulb",    "switch",    "battery",   "plane",  "pillow",  "door",
+    "drain", "terminal",    "jar",       "hive",    "drawer",
 };
 
 class Reader {

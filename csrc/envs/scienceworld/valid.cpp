@@ -81,7 +81,8 @@ std::vector<std::string> ValidCommands(const World& world, bool teleports) {
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (world[ids[i]].parent == world.inventory) found.push_back("put down " + names[i]);
   two("move ", " to ", movable, holds);
-  two("pour ", " into ",
+  two(
+      "pour ", " into ",
       [&](const Thing& t) {
         return (holds(t) && t.movable) || (fluid(t) && t.parent != kNone && world[t.parent].movable);
       },

@@ -79,12 +79,12 @@ struct Thing {
   bool has_material = false, container = false, open = false, closable = false, activable = false, active = false,
        edible = false, movable = false, gone = false, fills = false, burning = false, pollen = false, device = false,
        broken = false;
-  int burnt = 0;  // ticks on fire
+  int burnt = 0;                      // ticks on fire
   double heats_to = 0, cools_to = 0;  // of devices
   bool heats = false, cools = false;
   // Living things: what it is, where in its life, for how many ticks.
   std::string life;
-  std::string flower;  // what its flowers look like
+  std::string flower;     // what its flowers look like
   std::string pollen_of;  // the word that its pollen begins with
   std::string born_name;  // its name and state before heat changed them
   std::string born_state;
@@ -112,8 +112,8 @@ struct World {
   void Remove(Id id);
   bool Disconnect(Id id);  // whether it was connected
   Id Add(Thing thing, Id parent);
-  std::vector<Id> Sorted(Id id) const;     // contents by name
-  std::vector<Id> DoorsOf(Id room) const;  // as they were made
+  std::vector<Id> Sorted(Id id) const;           // contents by name
+  std::vector<Id> DoorsOf(Id room) const;        // as they were made
   std::vector<Id> SortedDoorsOf(Id room) const;  // by where they lead
 };
 
