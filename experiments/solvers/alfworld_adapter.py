@@ -106,7 +106,7 @@ class AdapterRow(abc.ABC):
         self._see(observation)
 
     def _act(self, *actions: str) -> bool:
-        """Return whether all of these actions were done; the first that is refused is the last."""
+        """Do these actions in turn until one fails; return whether all succeeded."""
         for action in actions:
             if self.over:
                 return False
@@ -120,7 +120,10 @@ class AdapterRow(abc.ABC):
         return True
 
     def _actions(self, command: Command) -> list[str] | None:
-        """Return the world's actions for a command; None for one that makes no sense here and now."""
+        """Return the world's actions for a command.
+
+        It is None for a command that makes no sense here and now.
+        """
         place = command.receptacle
         if command.verb == "go":
             return [self._walk(place)] if place in self._places and place != self._at else None
@@ -140,7 +143,7 @@ class AdapterRow(abc.ABC):
 
     @abc.abstractmethod
     def _prepare(self, task: Any) -> None:
-        """Makes `goal`, `_places` and what else is known when an episode has begun."""
+        """Set `goal`, `_places` and other facts known at an episode's start."""
 
     @abc.abstractmethod
     def _see(self, observation: str) -> None:
@@ -148,7 +151,7 @@ class AdapterRow(abc.ABC):
 
     @abc.abstractmethod
     def _is_known(self, action: str) -> bool:
-        """Decide whether the world has this action, so that it takes a step."""
+        """Decide whether this action exists in the world and takes a step."""
 
     @abc.abstractmethod
     def _walk(self, place: str) -> str:
@@ -160,15 +163,18 @@ class AdapterRow(abc.ABC):
 
     @abc.abstractmethod
     def _held(self) -> str:
-        """Return the name, in ALFWorld's wording, of what is in the hand; empty for nothing."""
+        """Return the ALFWorld name of the object in hand; empty for nothing."""
 
     @abc.abstractmethod
     def _state(self) -> str:
-        """Return whether the place where the agent stands is `open` or `closed`; something else if it has no door."""
+        """Return the door state of the agent's place: `open` or `closed`.
+
+        It is something else if the place has no door.
+        """
 
     @abc.abstractmethod
     def _contents(self) -> list[str]:
-        """Names, in ALFWorld's wording, of what can be seen at the place where the agent stands."""
+        """List the things in view at the agent's place, by ALFWorld's names."""
 
     def _listed(self) -> list[str]:
         """Places in the order of the first text."""
@@ -183,7 +189,7 @@ class AdapterRow(abc.ABC):
         return []
 
     def _refused(self, command: Command, actions: Sequence[str]) -> None:  # noqa: B027 (nothing to learn is a default)
-        """Learns from a command whose actions were not all done."""
+        """Learn from a command that was not carried out completely."""
 
 
 def listing(names: Sequence[str]) -> str:
@@ -220,7 +226,10 @@ class AlfworldTextAdapter:
         return [row.begin(int(index)) if begins else NOTHING for row, index, begins in rows], self._info()
 
     def step(self, commands: Sequence[str]) -> tuple[list[str], Flags, Flags, Flags, dict[str, Any]]:
-        """Step each row by one command; a row whose episode ended rests. As `gymnasium.vector.VectorEnv.step`."""
+        """Step each row by one command; rows with an ended episode rest.
+
+        The interface is that of `gymnasium.vector.VectorEnv.step`.
+        """
         texts = [NOTHING if row.over else row.do(command) for row, command in zip(self._rows, commands, strict=True)]
         truncations = np.array([row.truncated for row in self._rows])
         ended = np.array([row.over for row in self._rows]) & ~truncations

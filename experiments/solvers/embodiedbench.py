@@ -334,7 +334,7 @@ class Simulators:
 
     @contextmanager
     def lend(self, subset: str) -> Iterator[Any]:
-        """Lend a simulator of a subset: an idle one, or a new one."""
+        """Lend a simulator of a subset, an idle or a new one."""
         with self._lock:
             idle = sorted(self._idle, key=lambda one: one[0] == subset)
             own, world = idle.pop() if idle else ("", None)
@@ -695,9 +695,9 @@ def play_in_home(
     trace: TextIO | None = None,
     name: str = "",
 ) -> tuple[Played, LifelongMemory]:
-    """Return a task played in the home of this name by an agent with this memory, or a new one; with what it remembers.
+    """Play a task in a named home; return result and memory.
 
-    It is written to `trace` under its `name`.
+    The agent has this memory, or a new one. The result is written to `trace` under the `name`.
     """
     world = envs.make(benchmark.world, tasks=[task], num_envs=1, max_steps=max_steps)
     named = NamedHomes(benchmark.hides(world), home)

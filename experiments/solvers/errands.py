@@ -78,7 +78,10 @@ def render_errands(errands: Errands) -> str:
 
 
 def parse_errands(goal: str) -> Errands | None:
-    """Return what a sentence asks for; None if it is none of these, or one that ALFWorld has itself."""
+    """Parse the errands of a sentence.
+
+    It is None for a sentence of another form, or one that ALFWorld has itself.
+    """
     text = " ".join(goal.lower().split()).removeprefix("your task is to: ").rstrip(".")
     if _VISIT.fullmatch(text):
         return Errands(visit=text)
@@ -142,9 +145,9 @@ class ErrandTasks:
 
 
 def held_out(tasks: Iterable[Any], group: Callable[[Any], str], one_in: int) -> tuple[list[Any], list[Any]]:
-    """(tasks to train on, tasks held out to choose by): one group in so many is held out, by a hash of its name.
+    """Split tasks into (to train on, held out to choose by).
 
-    Tasks that are satisfied at the start are in neither.
+    One group in `one_in` is held out, by a hash of its name. Tasks that are satisfied at the start are in neither.
     """
     sides: tuple[list[Any], list[Any]] = ([], [])
     for task in tasks:
@@ -171,7 +174,10 @@ class _ErrandRules(RuleTeacher):
         return found
 
     def _moves_left(self, state: BriefState, held: str) -> list[Move]:
-        """Moves in the order in which they are made; the last one again if nothing is left and the task goes on."""
+        """List the moves left in their order of execution.
+
+        If nothing is left and the task goes on, it is the last move again.
+        """
         moves = self._errands.moves
         left = [m for m in moves if _entry(m) not in state.fact("placed")] or list(moves[-1:])
         return sorted(left, key=lambda m: (m.thing != type_of(held), m.all))

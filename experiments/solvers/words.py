@@ -36,8 +36,10 @@ class Mention:
 
 
 def lexicon_of(package: str) -> dict[str, str]:
-    """Read the tables in a package's file `lexicon.txt`, each under a line `[title]`; lines with # in front are left
-    out."""
+    """Read the tables in a package's file `lexicon.txt`.
+
+    Each is under a line `[title]`; lines with # in front are left out.
+    """
     tables: dict[str, str] = {}
     title = ""
     for line in importlib.resources.files(package).joinpath("lexicon.txt").read_text(encoding="utf-8").splitlines():
@@ -67,7 +69,9 @@ def phrases_of(text: str, separator: str | None = None) -> dict[tuple[str, ...],
 def mentions_of(
     spellings: Sequence[Sequence[str]], lexicon: Mapping[tuple[str, ...], tuple[str, ...]], longest: int
 ) -> list[Mention]:
-    """Phrases of a lexicon in a sentence, in order, the longest of those that begin at a word.
+    """Find phrases of a lexicon in a sentence, in order.
+
+    Of those that begin at a word it is the longest.
 
     Args:
         spellings: the words of the sentence, or several forms of each (as written, in the singular); the first known
@@ -108,7 +112,7 @@ _AFTER_HEAD = frozenset(("that", "which", "is", "are", "both", "and", "or", "in"
 def described(
     words: Sequence[str], single: Sequence[str], heads: Collection[str], looks: Table, order: Sequence[str]
 ) -> Iterator[Mention]:
-    """Yield things by how they look: "a small red fruit", "something round and sweet".
+    """Yield things by their looks: "a small red fruit", "something round".
 
     Args:
         words, single: of the sentence, as written and in the singular.
@@ -134,7 +138,10 @@ def described(
 
 
 def guess(words: Iterable[str], table: Table, limit: int = 6) -> tuple[str, ...]:
-    """Kinds that the words speak for, the likeliest first; none if no word is known."""
+    """Rank the kinds that the words speak for, the likeliest first.
+
+    There is none if no word is known.
+    """
     votes: defaultdict[str, float] = defaultdict(float)
     for word in dict.fromkeys(words):
         kinds = table.get(word, ())
@@ -234,7 +241,10 @@ _BUT = re.compile(r"\b(?:do )?not ((?:(?!\b(?:is|are|but)\b)[^.;!?]){,80}?),? bu
 
 
 def plain(text: str) -> str:
-    """Return a text in small letters, with one kind of apostrophe and of blank, and negations written out."""
+    """Return a text in small letters with negations written out.
+
+    Apostrophes and blanks are of one kind each.
+    """
     text = " ".join(text.lower().replace("\u2019", "'").replace("\u2014", " - ").replace("\u2013", " - ").split())
     text = re.sub(r"\b(?:can't|cannot|can not)\b", "can not", text)
     text = re.sub(r"\bwon't\b", "will not", text)
@@ -266,7 +276,7 @@ class State:
 def state_of(
     words: Sequence[str], places: Sequence[Mention], things: Sequence[Mention], context: tuple[str, ...] = ()
 ) -> State | None:
-    """Return the state that a clause tells; None where a word of it is not understood.
+    """Return the state that a clause tells; None for an unknown word.
 
     Args:
         words: of the clause, small letters.
@@ -343,7 +353,10 @@ def choice_of(text: str, read: Callable[[str, str], State | None]) -> Choice | N
 def _condition(
     text: str, start: int, before: str, read: Callable[[str, str], State | None]
 ) -> tuple[int, State | None]:
-    """Return where a condition that begins here ends, and what it tells after this text."""
+    """Read a condition that begins at `start`: (its end, its state).
+
+    It comes after the text `before`.
+    """
     ends = [found.start() for found in _END.finditer(text, start)][:2]
     verbs = [
         found.start()
@@ -406,7 +419,7 @@ def wishes_of(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def resolved(text: str, thing: str, place: str, *, names_thing: bool, names_place: bool) -> str:
-    """Return a branch with the words that its pronouns, or its missing words, stand for.
+    """Return a branch with names for its pronouns or missing words.
 
     Args:
         text: of the branch.
@@ -442,7 +455,7 @@ def goal_of(
     plain_goal: Callable[[str], Goal],
     choose: Callable[[State, Goal, Goal], Goal],
 ) -> Goal:
-    """Return the goal of an instruction, whose conditions are read first.
+    """Return the goal of an instruction; its conditions are read first.
 
     Args:
         text: as `plain` returns it.

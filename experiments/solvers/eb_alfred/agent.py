@@ -105,7 +105,7 @@ class EbAlfredBeliefs(Beliefs):
         return any(said == f"find a {name}" for said, _, _ in self.refused)
 
     def is_absent(self, kind: str) -> bool:
-        """Decide whether no thing of a kind could be found in this task."""
+        """Decide whether every thing of a kind is missing in this task."""
         return all(map(self.is_missing, self.working.names[kind]))
 
     def known(self, kind: str) -> list[str]:

@@ -37,13 +37,16 @@ _TOOLS = {verb: BASINS.get(tool, tool) for verb, tool in TOOLS.items()}
 
 
 def spoken(name: str) -> str:
-    """ALFWorld's name for a thing: "Mug_2" is "mug 2", "Mug" is "mug 1"."""
+    """Return ALFWorld's name: "mug 2" for "Mug_2", "mug 1" for "Mug"."""
     kind, _, number = name.partition("_")
     return f"{kind.lower()} {number or 1}"
 
 
 def goal_sentence(goal: Goal | None, kinds: Sequence[str]) -> str:
-    """Write an instruction as ALFWorld's task sentence, in a room with these kinds of places and lamps."""
+    """Write an instruction as ALFWorld's task sentence.
+
+    `kinds` are the kinds of places and lamps in the room.
+    """
     if goal is None:
         return render_goal(task_of("pick_and_place_simple", "thing", "countertop"))
     thing = goal.objects[0].lower()
@@ -149,17 +152,23 @@ class _Row(AdapterRow):
         return [f"{verb} {held} with {self._at}" for verb, tool in _TOOLS.items() if tool == name]
 
     def _spoken(self, name: str) -> str:
-        """Name a thing in ALFWorld's wording; a slice has the name of the whole where the goal wants slices."""
+        """Name a thing in ALFWorld's wording.
+
+        A slice has the name of the whole where the goal wants slices.
+        """
         kind, _, number = name.partition("_")
         return spoken(f"{self._cut}_{number}" if self._cut and kind == f"{self._cut}Sliced" else name)
 
     def _is_delivery(self, place: str) -> bool:
-        """Return whether putting down what is held in a place of this kind is what the instruction asks for."""
+        """Decide whether the instruction wants the held object in such a place."""
         kind = class_of(self._hand).removesuffix("Sliced")
         return kind in self._meant.objects and place in {BASINS.get(name, name) for name in self._meant.places}
 
     def _change(self, verb: str, name: str) -> list[str]:
-        """Actions that clean, heat or cool what is held and take it again."""
+        """List actions that clean, heat or cool the held object.
+
+        The last action takes it again.
+        """
         put, take = "put down the object in hand", f"pick up the {class_of(self._hand).removesuffix('Sliced')}"
         door = [f"open the {name}"] if self._state() == "closed" and verb != "clean" else []
         return [*door, put, *actions_of_change(verb, name), take]
@@ -167,8 +176,10 @@ class _Row(AdapterRow):
     # Views.
 
     def _names(self) -> list[str]:
-        """List what lies in or on the place where the agent stands, and what is in view beside it: lamps, things on the
-        floor, and things in holders, which are no places."""
+        """List what is in, on or beside the agent's place.
+
+        Beside it are lamps, things on the floor, and things in holders, which are no places.
+        """
         if self._state() == "closed":
             return []
         here = self._view.get(self._places[self._at][0])
@@ -191,9 +202,10 @@ _TRIAL = re.compile(r"trial_T\w+")
 
 
 def training_sides() -> tuple[list[Any], list[Any]]:
-    """EB-ALFRED's training tasks, all instructions of a trial: (to train on, held out to choose by).
+    """Return EB-ALFRED's training tasks: (to train on, held out to choose by).
 
-    Neither has a trial of an evaluation subset; a trial in ten is held out.
+    All instructions of a trial are on one side. Neither has a trial of an evaluation subset; a trial in ten is held
+    out.
 
     Raises:
         DataNotFoundError: the data is not installed.
@@ -210,6 +222,9 @@ class EbAlfredTasks(ErrandTasks):
         return training_sides()
 
     def task_key(self, task_id: str) -> str:
-        """Return the trial, which has several instructions, as `TaskSource.task_key`."""
+        """Return the trial as task key; it has several instructions.
+
+        See `TaskSource.task_key`.
+        """
         found = _TRIAL.search(task_id)
         return found[0] if found else task_id

@@ -132,8 +132,9 @@ def apartment_order(thing: str, places: Sequence[str]) -> list[str]:
 
 
 def training_sides() -> tuple[list[Any], list[Any]]:
-    """EB-Habitat's training tasks and `PER_LAYOUT` more made in the layout of each: (to train on, held out to choose
-    by). A layout in seven is held out; none is of an evaluation subset.
+    """Return EB-Habitat's training tasks: (to train on, held out to choose by).
+
+    `PER_LAYOUT` more are made in the layout of each. A layout in seven is held out; none is of an evaluation subset.
 
     Raises:
         DataNotFoundError: the data is not installed.

@@ -232,10 +232,11 @@ class Evaluation:
         told: Callable[[protocol.Record], list[variants.Row]] | None = None,
         stage: str = "",
     ) -> list[protocol.Run]:
-        """Return the runs of these entries by a new agent each; `max_steps` 0 for the configuration's, `told` for other
-        captions of an entry's objects than the file's, `stage` to write them into the trace under its name.
+        """Return the runs of these entries, by a new agent each.
 
-        Where the same was asked before (a table whose row is the main table's), the runs are those.
+        `max_steps` is 0 for the configuration's, `told` gives other captions of an entry's objects than the file's,
+        `stage` writes the runs into the trace under its name. Where the same was asked before (a table whose row is the
+        main table's), the runs are those.
         """
         if not records:
             return []

@@ -214,7 +214,7 @@ class Search:
         return bool(set(content(" ".join((thing.phrase, *thing.said)))) - set(content(kind)))
 
     def _expected(self, move: Move) -> list[str]:
-        """Rooms in which the thing should be, as words and memory say."""
+        """List rooms where words and memory expect the thing."""
         rooms = []
         if move.thing.start_room in self.view.rooms:
             rooms.append(move.thing.start_room)
@@ -664,7 +664,7 @@ class MemoryPlanner:
         return Verdict.DONE
 
     def find(self, move: Move) -> Reply | Verdict:
-        """Find the object, which is not known yet."""
+        """Find the object of a move if it is not known yet."""
         thing = move.thing
         if thing.name:
             return Verdict.NEXT
@@ -916,7 +916,7 @@ class MemoryPlanner:
         )
 
     def _put_away(self) -> Reply:
-        """Free the hand: the thing goes on the piece or floor at hand."""
+        """Free the hand: put the thing on the piece or floor here."""
         view = self.view
         if view.at in view.furniture and (view.at, "on") not in self._bad:
             place = view.at

@@ -205,8 +205,10 @@ def recall(
     shown: Callable[[Trace], Trace] = lambda trace: trace,
     profiles: Mapping[str, UserProfile] | None = None,
 ) -> Callable[[Record], Given]:
-    """Make the function that gives each task memories, out of those of its scene, in the format `shown`, and the user's
-    profile out of `profiles`, by scene."""
+    """Make the function that gives each task its memories and profile.
+
+    The memories are of the task's scene, in the format `shown`; the profile is the user's in `profiles`, by scene.
+    """
 
     def given(record: Record) -> Given:
         scene = record["scene_id"]

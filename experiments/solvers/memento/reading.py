@@ -96,7 +96,7 @@ class HouseView:
         return sorted(names, key=lambda name: drawn(self._instruction, name))
 
     def room_of(self, place: str) -> str:
-        """Return the room of a piece of furniture, floor or room; empty if unknown."""
+        """Return the room of furniture, floor or room; empty if unknown."""
         if place in self.furniture:
             return self.furniture[place]
         room = place.removeprefix("floor_")
@@ -260,7 +260,10 @@ class PlaceWords:
         self._bare = re.compile(self._mention.pattern.replace(preposition, r"\b(?P<prep>)", 1), re.IGNORECASE)
 
     def find(self, text: str, bare: bool = False) -> list[PlaceMention]:
-        """Return the places a text names behind a preposition, in order; with `bare` those without one too."""
+        """Return the places named behind a preposition in a text, in order.
+
+        With `bare` those without one count, too.
+        """
         found = []
         for match in (self._bare if bare else self._mention).finditer(text):
             modifiers = " ".join(match[f"mod{i}"] or "" for i in (1, 2, 4)).lower().split()
@@ -297,7 +300,10 @@ class PlaceWords:
 
 
 def core_of(phrase: str) -> str:
-    """Return a phrase without article and what follows its noun: "my gift lamp from my aunt" -> gift lamp."""
+    """Return a phrase without its article and what follows its noun.
+
+    "my gift lamp from my aunt" gives "gift lamp".
+    """
     phrase = re.sub(
         r"\A(?:(?:the|a|an|my|our|both|one|two|some|all|this|that|another)\s+)+", "", phrase.strip().lower()
     )
@@ -305,7 +311,10 @@ def core_of(phrase: str) -> str:
 
 
 def kind_score(phrase: str, kind: str) -> float:
-    """Return how well a category fits a phrase: 3 if it is the phrase's noun, less for a part of it, 0 for neither."""
+    """Rate how well a category fits a phrase, from 0 to 3.
+
+    It is 3 for the phrase's noun, less for a part of it, 0 for neither.
+    """
     core, words = [stem(w) for w in re.findall(r"\w+", core_of(phrase))], [stem(w) for w in kind.split()]
     if not core or not words:
         return 0.0
@@ -320,7 +329,10 @@ def kind_score(phrase: str, kind: str) -> float:
 
 
 def same_thing(a: str, b: str) -> bool:
-    """Return whether two phrases of one text mean the same thing: equal nouns, or one the end of the other."""
+    """Return whether two phrases of one text mean the same thing.
+
+    Their nouns are equal then, or one is the end of the other.
+    """
     x, y = (" ".join(stem(w) for w in re.findall(r"\w+", core_of(p))) for p in (a, b))
     return bool(x) and bool(y) and (x == y or x.endswith(f" {y}") or y.endswith(f" {x}"))
 
@@ -331,7 +343,7 @@ def called(name: str, thing: str) -> bool:
 
 
 def is_plural(phrase: str) -> bool:
-    """Return whether a phrase means several things ("my toys", "my tea set"), by its noun."""
+    """Return whether a phrase's noun means several things ("toys", "tea set")."""
     noun = core_of(phrase).split()[-1:]
     return any(word in _SETS or (word.endswith("s") and not word.endswith(("ss", "us"))) for word in noun)
 
@@ -480,7 +492,10 @@ def _start(sentence: str) -> int | None:
 
 
 def request_in(sentence: str) -> str:
-    """Return a sentence's request, from its verb on, behind what connects it to the last; empty if it holds none."""
+    """Return a sentence's request, from its verb on.
+
+    Before it stands what connects it to the last sentence. Without a request it is empty.
+    """
     start = _start(sentence)
     if start is None:
         return ""
@@ -604,25 +619,34 @@ def bare(phrase: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, with "make sure that the jug is on the table" as "place the jug on the table"."""
+    """Return the sentences of a text, assurances as plain requests.
+
+    "make sure that the jug is on the table" becomes "place the jug on the table".
+    """
     text = _ASSURED.sub(lambda match: f"place {match['what']} ", _COMPOUND.sub(lambda m: m[0].replace("_", " "), text))
     return [part.strip() for part in _SENTENCE.split(" ".join(text.split())) if part.strip()]
 
 
 def is_description(sentence: str) -> bool:
-    """Return whether a sentence that asks for nothing says what things are like; else it speaks of the user."""
+    """Return whether a sentence without a request says what things are like.
+
+    Else it speaks of the user.
+    """
     told = _DESCRIPTION.match(sentence) and not _PREFERENCE.match(sentence)
     return bool(told) and not sentence.endswith("?")
 
 
 def says_more(sentence: str) -> bool:
-    """Return whether what a sentence asks for is done with things that were named before it, and with no others."""
+    """Return whether a sentence asks only about things named before it."""
     bodies = [sentence[verb.end() :] for verb in VERB.finditer(sentence)]
     return bool(bodies) and all(_NAMED_BEFORE.match(body) for body in bodies)
 
 
 def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
-    """(thing, what is said of it) for each thing that a sentence describes; "it" is `last`'s last, "they" are all."""
+    """List (thing, what is said of it) of a sentence's descriptions.
+
+    "it" is the last of `last`, "they" are all of them.
+    """
     found = []
     before = ""
     for piece in _DESCRIBED_PART.split(sentence.rstrip(".! ")):
@@ -641,7 +665,10 @@ def described(sentence: str, last: list[str]) -> list[tuple[str, str]]:
 
 
 def things_in(text: str) -> list[str]:
-    """Return the things of a list: "the jug, the black and white cup, and then a plate" -> three phrases."""
+    """Return the things of a list, each as a phrase.
+
+    "the jug, the black and white cup, and then a plate" gives three.
+    """
     parts: list[str] = []
     if "," not in text:
         text = _GAP.sub(lambda m: m[0] if m[1].lower() in _FUNCTION else f"{m[1]}, ", text)
@@ -658,7 +685,10 @@ def things_in(text: str) -> list[str]:
 
 
 def _split_and(chunk: str) -> list[str]:
-    """Parts of "A and B", but not of "the black and white cup" or "a box with a lid and a handle"."""
+    """Split "A and B", but not "the black and white cup".
+
+    "a box with a lid and a handle" stays whole, too.
+    """
     pieces: list[str] = []
     start = 0
     for match in _LIST_AND.finditer(chunk):
@@ -736,7 +766,10 @@ class _Reader:
         self.headers: dict[int, PlaceMention] = {}
 
     def names(self, phrase: str) -> bool:
-        """Return whether a phrase shares a word with a thing that was asked for, where something was."""
+        """Return whether a phrase shares a word with a thing asked for.
+
+        It does if nothing was asked for yet.
+        """
         if not self.placements:
             return True
         words = {bare(phrase), *content(phrase)}
@@ -760,7 +793,10 @@ class _Reader:
                 self.then = False
 
     def _parts(self, body: str) -> list[str]:
-        """Return the parts of "the doll on the bed, and the bear next to the doll", each with a place of its own."""
+        """Split a request into parts with a place each.
+
+        An example is "the doll on the bed, and the bear next to the doll".
+        """
         for match in AND_ANOTHER.finditer(body):
             left, right = body[: match.start()], body[match.end() :]
             if any(m.relation != "from" for m in self.words.find(left)) and FIRST_BESIDE.match(right):
@@ -812,7 +848,7 @@ class _Reader:
         return any(m.start == 0 and m.end >= len(phrase.strip()) for m in self.words.find(phrase.strip(), bare=True))
 
     def _beside(self, text: str, mentions: list[PlaceMention]) -> tuple[str, PlaceMention | None, str]:
-        """Return what things are to be next to, and the text without it."""
+        """Find what things shall be beside, and the text without it."""
         for mention in mentions:
             if mention.relation in ("next to", "beside", "near", "close to", "alongside"):
                 blank = text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :]
@@ -870,14 +906,20 @@ class _Reader:
         self.context = place or self.context
 
     def _as_before(self, phrase: str) -> str:
-        """Return the words used before for the same thing, but for its article ("my jug", then "the jug")."""
+        """Return earlier words for the same thing, apart from the article.
+
+        After "my jug", "the jug" gives "my jug".
+        """
         known = [one for placement in self.placements for one in placement.things]
         same = [one for one in known if bare(one) == bare(phrase)]
         return same[-1] if same else phrase
 
     @staticmethod
     def _merged(goals: list[PlaceMention]) -> PlaceMention | None:
-        """Return the last furniture named, in the room named with it ("to the bedroom, on the bed")."""
+        """Return the last furniture named, in the room named with it.
+
+        An example is "to the bedroom, on the bed".
+        """
         pieces = [goal for goal in goals if goal.piece]
         rooms = [goal for goal in goals if not goal.piece]
         if pieces:
@@ -886,7 +928,7 @@ class _Reader:
         return rooms[-1] if rooms else None
 
     def _add(self, asked: Placement, pronoun: bool) -> None:
-        """Add a placement, or more about earlier ones where their things are meant."""
+        """Add a placement, or extend earlier ones if it means their things."""
         rooms = [i for i, one in enumerate(self.placements) if set(one.things) >= set(asked.things)]
         merging = rooms and rooms[-1] == len(self.placements) - 1 and self.placements[-1].things == asked.things
         if rooms and not merging and self._within(self.placements[rooms[-1]], asked):
@@ -902,7 +944,10 @@ class _Reader:
             self.placements.append(dataclasses.replace(asked, source=None))
 
     def _say_more(self, before: Placement, asked: Placement) -> None:
-        """Add what the last things are to be next to ("place them next to each other")."""
+        """Add what the last things are to be next to.
+
+        An example is "place them next to each other".
+        """
         names = set(asked.things)
         reach = 1 if set(before.things) >= names else len(names)
         for i, one in enumerate(self.placements):
@@ -917,7 +962,10 @@ class _Reader:
             self._gather(asked)
 
     def _refines(self, old: PlaceMention, place: PlaceMention, count: int) -> bool:
-        """Return whether a place says more of the one before: the same piece, or a piece after its room."""
+        """Return whether a place says more of the one before.
+
+        It does as the same piece, or as a piece after its room.
+        """
         if place.piece == old.piece and (not place.room or place.room == old.room) and not place.other:
             return True
         room_first = not old.piece and bool(place.piece) and place.room in ("", old.room)
@@ -944,12 +992,15 @@ class _Reader:
 
     @staticmethod
     def _within(before: Placement, asked: Placement) -> bool:
-        """Return whether a place may lie in the room to which the things were asked to be moved before."""
+        """Return whether a place may lie in the room asked for before."""
         room, place = before.place, asked.place
         return bool(room and not room.piece and place and place.piece and place.room in ("", room.room))
 
     def _narrowed(self, number: int, asked: Placement) -> Placement:
-        """Take out of a room's move the things that go to a piece in it, unless one follows the other."""
+        """Take things for a piece out of the move to its room.
+
+        They stay if one move follows the other.
+        """
         before = self.placements[number]
         assert asked.place is not None  # as `_within` says
         assert before.place is not None
@@ -960,7 +1011,7 @@ class _Reader:
         return dataclasses.replace(asked, place=place, source=asked.source or before.source)
 
     def _gather(self, asked: Placement) -> None:
-        """Join placements of one thing each where they go to the same place."""
+        """Join placements of one thing each if their place is the same."""
         tail = [one for one in self.placements if set(one.things) <= set(asked.things)]
         if len(tail) > 1 and len({one.place and (one.place.piece, one.place.room) for one in tail}) == 1:
             kept = [one for one in self.placements if one not in tail]
@@ -993,9 +1044,9 @@ class _Reader:
         return [(name, what) for name, what in told_of if self.names(name)]
 
     def in_detail(self, commands: Sequence[str]) -> tuple[Placement, ...]:
-        """Drop placements that only announce what the next sentence says ("set up a party in the hall").
+        """Drop placements that only announce what the next sentence says.
 
-        What is announced for a room happens in it.
+        An example is "set up a party in the hall". What is announced for a room happens in it.
         """
         said: list[Placement] = []
         for one in self.placements:
@@ -1010,7 +1061,7 @@ class _Reader:
         return tuple(self._at_home(one, commands) for one in said)
 
     def _at_home(self, one: Placement, commands: Sequence[str]) -> Placement:
-        """Return a placement on furniture of no room, in the room that was announced for it."""
+        """Return a placement with the announced room where its furniture names none."""
         number = one.sentence
         while number not in self.headers and number > 0:
             if CONNECTED.match(commands[number]) and not _FIRST.match(commands[number - 1]):

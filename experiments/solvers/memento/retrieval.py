@@ -78,7 +78,10 @@ _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
 
 def stem(word: str) -> str:
-    """Return the word without an ending; crude, the same for all forms of most words."""
+    """Return the word without its ending.
+
+    It is crude: the same for all forms of most words.
+    """
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + ("y" if ending == "ies" else "")
@@ -97,10 +100,10 @@ def sentences_of(text: str) -> list[str]:
 
 
 def clauses_of(instruction: str) -> list[str]:
-    """Return what an instruction asks for, one text per clause that can stand alone; at least one.
+    """Return an instruction's requests, one text per clause that stands alone.
 
-    A sentence that goes on about the things of the one before ("Put them on the shelf") stays with it; one without a
-    word that means something ("Place them next to each other") is left out.
+    There is at least one. A sentence that goes on about the things of the one before ("Put them on the shelf") stays
+    with it; one without a word that means something ("Place them next to each other") is left out.
     """
     clauses: list[str] = []
     for sentence in sentences_of(instruction):
@@ -122,19 +125,25 @@ def said_of_the_user(instruction: str) -> str:
 
 
 def tells_a_habit(instruction: str) -> bool:
-    """Return whether an acquisition instruction tells of a pattern rather than of an object."""
+    """Return whether an acquisition instruction tells of a pattern, not an object."""
     return bool(_HABIT.search(said_of_the_user(instruction)) and re.search(r"\bI\b", said_of_the_user(instruction)))
 
 
 def asks_for_a_habit(clause: str) -> bool:
-    """Return whether a clause asks for a pattern: it says "as I like", or names neither places nor several things."""
+    """Return whether a clause asks for a pattern.
+
+    It does if it says "as I like", or names neither places nor several things.
+    """
     if re.search(r"\bas (?:I|usual)|\busual(?:ly)?\b|\broutine\b|\bI (?:like|prefer)\b", clause, re.IGNORECASE):
         return True
     return len(clause.split()) <= 12 and len(_DIRECTED.findall(clause)) <= 1
 
 
 def expansions_of(clause: str) -> list[str]:
-    """Rewrite a clause by rule as a memory may say it: without politeness, and as a statement."""
+    """Rewrite a clause by rule as a memory may say it.
+
+    The rules drop politeness and make statements.
+    """
     bare = _POLITE.sub("", clause.strip()).rstrip("?.! ")
     rest = re.sub(
         r"\A(?:set up|set|arrange|organi[sz]e|prepare|decorate|tidy up|make|get|create|move|place|put|bring)\s+",
@@ -173,7 +182,7 @@ class _House:
         return self._idf.get(word, self._rare)
 
     def share(self, of: Mapping[str, int], among: Mapping[str, int]) -> float:
-        """Share of the words `of`, weighed by idf, that are `among` the others; 0 for none."""
+        """Return the idf-weighted share of words `of` in `among`; 0 for none."""
         total = sum(map(self.idf, of))
         return sum(self.idf(word) for word in of if word in among) / total if total else 0.0
 
@@ -210,7 +219,7 @@ class TraceMemory:
         weights: Sequence[float] | None = None,
         model: ChatRetrieval | None = None,
     ):
-        """Keep traces with different episode ids, and make them ready to be found.
+        """Keep traces with different episode ids, and make them searchable.
 
         Without an embedder it is the lexical one; without weights of `FEATURES` they are its kind's of `WEIGHTS`.
         A model reranks and expands queries.
@@ -239,7 +248,7 @@ class TraceMemory:
         return self._traces[episode_id]
 
     def retrieve(self, instruction: str, scene_id: str, k: int, strategy: str = "hybrid") -> list[Trace]:
-        """Return the `k` traces of a house that an instruction most likely needs, best first.
+        """Return a house's `k` traces that an instruction likeliest needs, best first.
 
         Raises:
             InvalidInputError: the strategy is unknown, or k is less than 1.
@@ -253,7 +262,10 @@ class TraceMemory:
         return [house.traces[i] for i in order[:k]]
 
     def scores(self, instruction: str, scene_id: str, strategy: str = "hybrid") -> np.ndarray:
-        """float64[memories of the house], the higher the more likely needed; the order is that of the traces given."""
+        """Score memories of the house by how likely they are needed.
+
+        The result is float64[memories of the house], in the order of the traces given; higher is likelier.
+        """
         house = self._houses[scene_id]
         if strategy == "similarity":
             return np.asarray(house.whole @ self._embedder.embed([instruction])[0])
@@ -277,7 +289,10 @@ class TraceMemory:
         raise InvalidInputError(f"strategy: expected one of {', '.join(STRATEGIES)}, got {strategy!r}")
 
     def probabilities(self, instruction: str, scene_id: str) -> np.ndarray:
-        """float64[clauses, memories of the house]: which memory each clause needs; rows sum to 1."""
+        """Estimate the memories that each clause needs.
+
+        The result is float64[clauses, memories of the house]; rows sum to 1.
+        """
         house = self._houses[scene_id]
         clauses = clauses_of(instruction)
         vectors = self._embedder.embed(clauses)

@@ -53,7 +53,9 @@ Row = Mapping[str, Any]
 
 
 def gold_traces(root: str | os.PathLike[str]) -> dict[str, Trace]:
-    """Return the reference trajectories in `<root>/gold/<episode id>.json` by episode id; empty where there are none.
+    """Return the reference trajectories by episode id, empty if there are none.
+
+    They are in `<root>/gold/<episode id>.json`.
 
     Raises:
         GameFileError: a file is malformed.
@@ -116,7 +118,10 @@ def stage_table(stages: Mapping[str, Row]) -> str:
 
 
 def published_table(stages: Mapping[str, Row]) -> str:
-    """Published scores of the paper's models on the episodes at hand, and ours on the same; empty without any."""
+    """Tabulate published scores on the episodes at hand beside ours.
+
+    They are of the paper's models, ours on the same episodes. The table is empty without any.
+    """
     rows = []
     for stage, row in stages.items():
         for part, houses in (("published", "all"), ("published_held_out", "held-out")):
@@ -138,7 +143,10 @@ def kind_table(stages: Mapping[str, Row]) -> str:
 
 
 def retrieval_table(report: Row) -> str:
-    """Tables 10 and 11: missing rates without guarantee, and what they do to success."""
+    """Tabulate missing rates without guarantee, and what they do to success.
+
+    These are tables 10 and 11.
+    """
     rows = []
     for strategy, by_k in report["retrieval"].items():
         for number, (k, row) in enumerate(by_k.items()):
@@ -157,7 +165,10 @@ def _missing(rates: Mapping[str, float] | None) -> str:
 
 
 def _plain(title: str, rows: Mapping[str, Row], paper: Mapping[str, tuple[float, float]] | None = None) -> str:
-    """Rows by name, an empty one left out; beside the paper's where that has any."""
+    """Tabulate rows by name, without empty ones.
+
+    The paper's stand beside them where it has any.
+    """
     cells = [
         [name, *_rates(row), _held_out(row), f"{row['cycles']:.1f}", *([_pair(paper.get(name))] if paper else [])]
         for name, row in rows.items() if row
@@ -193,7 +204,10 @@ CAPTIONS = {
 
 
 def joined_table(report: Row) -> str:
-    """Single and joint tasks with the memories of all houses in one (figure 6, without a guarantee)."""
+    """Tabulate tasks with the memories of all houses in one.
+
+    These are single and joint tasks (figure 6, without a guarantee).
+    """
 
     def rates(row: Row) -> list[str]:
         return [percent(row["sr"]), _held_out(row), percent(row["missing"])] if row else ["-"] * 3
@@ -248,7 +262,7 @@ TABLES: dict[str, Callable[[Row], str]] = {
 
 
 def page(report: Row) -> str:
-    """Return all tables of a report that are there, and where they come from."""
+    """Return all tables that a report has, and their origin."""
     parts = ["# MEMENTO", stage_table(report["stages"])]
     if published := published_table(report["stages"]):
         parts += ["Published scores of single episodes (`results/per_episode.csv` of the data folder):", published]

@@ -56,7 +56,10 @@ def instruction_only(trace: Trace) -> Trace:
 
 
 def summarised(trace: Trace) -> Trace:
-    """Return the trace with a note in place of its steps: what was moved from where to where, in order."""
+    """Return the trace with a note in place of its steps.
+
+    It says what was moved from where to where, in order.
+    """
     places: dict[str, str] = {}
     described: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -77,7 +80,10 @@ def summarised(trace: Trace) -> Trace:
 
 
 def written(writer: ChatWriter) -> Callable[[Trace], Trace]:
-    """Make `summarised` in a model's words, or by rules where it has no usable answer."""
+    """Make `summarised` in a model's words, or else by rules.
+
+    Rules serve where the model has no usable answer.
+    """
     instruction = prompt("embodied_mem.worlds.memento.agent", "summary")
 
     @functools.cache
@@ -110,7 +116,10 @@ SHOWN: dict[str, Callable[[Trace], Trace]] = {
 
 
 def noisy(trace: Trace, strangers: Sequence[TraceStep], rng: random.Random) -> Trace:
-    """Return the trace with steps of other houses put in at random places, `NOISE` of its own number."""
+    """Put steps of other houses into the trace at random places.
+
+    Their number is `NOISE` times that of its own.
+    """
     steps = list(trace.steps)
     for _ in range(round(NOISE * len(trace.steps)) if strangers else 0):
         steps.insert(rng.randint(0, len(steps)), rng.choice(strangers))
@@ -146,8 +155,10 @@ DAMAGES: dict[str, Callable[[Trace, Sequence[TraceStep], random.Random], Trace]]
 
 
 def damaged(traces: Sequence[Trace], how: str, seed: int = 0) -> list[Trace]:
-    """Damage all traces of all scenes in one way of `DAMAGES`; the seed decides, with the episode id, what chance
-    decides."""
+    """Damage all traces of all scenes in one way of `DAMAGES`.
+
+    What chance decides depends on the seed and the episode id.
+    """
     steps_by_scene: dict[str, list[TraceStep]] = {}
     for trace in traces:
         steps_by_scene.setdefault(trace.scene_id, []).extend(trace.steps)
@@ -161,9 +172,10 @@ def damaged(traces: Sequence[Trace], how: str, seed: int = 0) -> list[Trace]:
 
 
 def mixed_up(traces: Sequence[Trace], share: float, seed: int = 0) -> list[Trace]:
-    """Return all traces, each step with chance `share` replaced by one of another trace, of any house.
+    """Replace each step with chance `share` by one of another trace.
 
-    What a step said is lost, and what comes in its place may be of an object of the same name.
+    All traces are returned; the other trace may be of any house. What a step said is lost, and what comes in its place
+    may be of an object of the same name.
     """
     mixed = []
     for trace in traces:
@@ -234,7 +246,7 @@ Row = tuple[str, str, str | None]
 
 
 def in_memory(trace: Trace, name: str, seed: int = 0) -> Trace:
-    """Return the trace with every description in it reworded_caption, each object's always the same way."""
+    """Reword every description in a trace, each object's always the same way."""
     steps = []
     for step in trace.steps:
         if told := parse_description(step.observation):
@@ -262,7 +274,10 @@ def now(record: Mapping[str, Any], rows: Sequence[Row], name: str, seed: int = 0
 
 
 def swapped(record: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of an entry's objects, each with the caption of the next one of its category."""
+    """Return the rows of an entry's objects with their captions swapped.
+
+    Each has the caption of the next one of its category.
+    """
     own = _own(record, rows)
     groups: dict[str, list[Row]] = {}
     for row in own:
@@ -305,7 +320,10 @@ _REWORDINGS = (
 
 
 def indirect(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the entry with the first two rules that fit applied to its instruction; None if none fits."""
+    """Reword an instruction by the first two rules that fit.
+
+    The result is a copy of the entry, or None if no rule fits.
+    """
     text, applied = record["instruction"], 0
     for pattern, replacement in _REWORDINGS:
         changed = re.sub(pattern, replacement, text, count=1, flags=re.IGNORECASE)
@@ -317,10 +335,11 @@ def indirect(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def elsewhere(record: Mapping[str, Any], scene: Mapping[str, Any], seed: int = 0) -> dict[str, Any] | None:
-    """Return a user pattern asked for on another kind of furniture; None where the task is not simple.
+    """Return a user pattern asked for on another kind of furniture.
 
-    Simple: all that is put somewhere goes on top of the same pieces, in any order, and the instruction names no
-    furniture of the house. The new place is a type of furniture of a room that the house has one of.
+    It is None where the task is not simple. Simple: all that is put somewhere goes on top of the same pieces, in any
+    order, and the instruction names no furniture of the house. The new place is a type of furniture of a room that the
+    house has one of.
 
     Args:
         record: an entry of the single utilisation stage.
@@ -382,7 +401,10 @@ def templates(half: str) -> tuple[str, ...]:
 
 
 def reworded(record: Mapping[str, Any], template: str) -> dict[str, Any]:
-    """Return the entry with the lead-in of its first sentence replaced by a template; its other sentences follow it."""
+    """Return the entry with a template as its first sentence's lead-in.
+
+    The other sentences follow it.
+    """
     first, *rest = _SENTENCE.split(record["instruction"].strip())
     request = _LEAD_IN.sub("", first).rstrip("?.! ")
     lower = request[0].lower() + request[1:]
@@ -406,13 +428,16 @@ def reworded(record: Mapping[str, Any], template: str) -> dict[str, Any]:
 
 
 def bare(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry in small letters without punctuation, as heard or typed in haste."""
+    """Return the entry in small letters without punctuation.
+
+    It is as heard or typed in haste.
+    """
     text = re.sub(r"(?<!\w)['\"]|['\"](?!\w)|[.,;:?!()]", "", record["instruction"].lower())
     return {**copy.deepcopy(dict(record)), "instruction": " ".join(text.split())}
 
 
 def drawn(records: Sequence[Mapping[str, Any]], half: str, draw: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Return the entries, each with the `draw`-th of its own random order of the templates."""
+    """Reword each entry by the `draw`-th of its own shuffled templates."""
     known = templates(half)
     return [
         reworded(record, random.Random(f"{seed}/{record['episode_id']}").sample(known, draw + 1)[draw])

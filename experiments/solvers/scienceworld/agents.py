@@ -62,7 +62,10 @@ MAX_LOOKS = 20
 
 
 def bare(name: str) -> str:
-    """Return the shortest name of a thing, for looking it up in a text: without where it is and what holds it."""
+    """Return the shortest name of a thing, for lookup in a text.
+
+    It leaves out where the thing is and what it contains.
+    """
     return re.split(r" in | on | containing ", name)[0].lower()
 
 
@@ -70,7 +73,10 @@ class Evidence:
     """Evidence of one episode so far."""
 
     def __init__(self, goal: str, memories: Sequence[GoldPath]):
-        """Read the description's conditions, and what memories of any tasks tell of life spans."""
+        """Read the description's conditions, and life spans from memories.
+
+        These are memories of any tasks.
+        """
         self._goal = goal
         self._boxes = {kind: (float(limit or 0), box) for kind, limit, box in _CONDITION.findall(goal)}
         self._melting = "melting point" in goal
@@ -121,7 +127,9 @@ class Evidence:
                 self._at_bottom.add(plane)
 
     def wants(self, command: str, again: bool) -> bool:
-        """Tell whether a step is still of use: a plane until the block is down, a substance until it is known.
+        """Tell whether a step is still of use.
+
+        A plane is of use until the block is down, a substance until it is known.
 
         Args:
             command: the step.
@@ -157,7 +165,7 @@ class Evidence:
         return any(box in command for _, box in self._boxes.values())
 
     def look_first(self, command: str) -> str:
-        """Return the command that shows what a choice depends on, if it is a look."""
+        """Return the look that shows what a choice depends on, if any."""
         if self._is_choice(command) and "electrically conductive" in self._boxes:
             return "look around"
         if _IN_POT.match(command):
@@ -165,11 +173,13 @@ class Evidence:
         return "look around" if "life span" in self._goal and command.startswith("focus") else ""
 
     def undecided(self, command: str) -> bool:
-        """Return whether this is a choice by a melting point that is not known yet."""
+        """Return whether a choice needs a melting point not known yet."""
         return self._melting and self._is_choice(command) and bool(self._readings) and not self._verdict()
 
     def decide(self, command: str, look: str) -> str:
-        """Return the command as what was observed has it: as the first rule of `CHOICES` that knows better says.
+        """Correct a command by what was observed.
+
+        The first rule of `CHOICES` that knows better decides.
 
         Args:
             command: a step of the plan.
@@ -178,7 +188,10 @@ class Evidence:
         return next((better for rule in CHOICES if (better := rule(self, command, look))), command)
 
     def box(self, command: str, look: str) -> str:
-        """Return the box of the description that a measured temperature, a melting point or a lamp speaks for."""
+        """Return the box that a measured temperature, melting point or lamp suggests.
+
+        It is a box of the description.
+        """
         if self._is_choice(command):
             kind = self._verdict()
             if "electrically conductive" in self._boxes:
@@ -190,14 +203,17 @@ class Evidence:
         return ""
 
     def plane(self, command: str, look: str) -> str:
-        """Return the inclined plane on which the block was fastest or slowest, as the description asks."""
+        """Return the fastest or slowest inclined plane, as the description asks."""
         if not command.startswith("focus on inclined plane") or not self._down:
             return ""
         fast = "steepest" in self._goal or "least friction" in self._goal
         return f"focus on {(max if fast else min)(self._down, key=self._down.__getitem__)}"
 
     def life_span(self, command: str, look: str) -> str:
-        """Return the animal here that lives longest or shortest, as remembered tasks had it."""
+        """Return the animal here that lives longest or shortest.
+
+        Life spans are as remembered tasks had them.
+        """
         if "life span" not in self._goal or not command.startswith("focus"):
             return ""
         named = _staged(look)
@@ -223,7 +239,10 @@ class Evidence:
         return f"focus on {trees[0]}" if trees and not any(tree in command for tree in trees) else ""
 
     def pot(self, command: str, look: str) -> str:
-        """Return the numbered pot in which the thing is seen now, for the one where memory had it."""
+        """Return the command with the pot that holds the thing now.
+
+        It replaces the numbered pot where memory had it.
+        """
         named = _IN_POT.match(command)
         if not named:
             return ""
@@ -240,7 +259,10 @@ CHOICES = (Evidence.pot, Evidence.box, Evidence.plane, Evidence.life_span, Evide
 
 
 def _staged(look: str) -> dict[str, str]:
-    """Animals that are here: kind -> name. They are told from things by their stage of life ("baby", "egg")."""
+    """Find the animals that are here: kind -> name.
+
+    They are told from things by their stage of life ("baby", "egg").
+    """
     named = {kind: name for name, kind in _ANIMAL.findall(look.partition("You also see")[0])}
     return {kind: name for kind, name in named.items() if name != kind}
 
@@ -278,12 +300,15 @@ MAX_PLANS = 3
 
 
 def _from_tap(goal: str) -> bool:
-    """Return whether a description is about water, which comes from taps."""
+    """Return whether a description is about water; it comes from taps."""
     return " water." in goal
 
 
 def opposite(replaced: Mapping[Phrase, Phrase]) -> bool:
-    """Decide whether a description asks for what another one excludes, "nonrenewable" for "renewable"."""
+    """Decide whether a description asks for what another one excludes.
+
+    An example is "nonrenewable" for "renewable".
+    """
     pairs = [(a, b.lower()) for theirs, ours in replaced.items() for a, b in zip(theirs, ours)]
     return any(f"non{a}" == b or f"non{b}" == a for a, b in pairs)
 
@@ -326,9 +351,9 @@ class PlannerCritic(CommandGenerator):
         self._see(text)
 
     def _fetch(self, thing: str) -> Doing:
-        """Goes where a thing was seen, else through the rooms, opening what is closed.
+        """Go where a thing was seen, else through the rooms.
 
-        Rooms in which memory saw it come first, then the nearest.
+        What is closed there is opened. Rooms in which memory saw the thing come first, then the nearest.
         """
         tried: set[str] = set()
         likely = self._memories.rooms_of(thing)
@@ -354,7 +379,10 @@ class PlannerCritic(CommandGenerator):
         return set(self._doors).union(*self._doors.values())
 
     def _try(self, command: str) -> Doing:
-        """Return whether a command changed or showed something; of several meanings the first is taken."""
+        """Do a command; return whether it changed or showed something.
+
+        Of several meanings the first is taken.
+        """
         answer = yield from self._ask(command)
         if answer.startswith("Ambiguous"):
             answer = yield from self._ask("0")
@@ -395,11 +423,14 @@ class PlannerCritic(CommandGenerator):
         return self._looks.get(self._room, "").lower()
 
     def _lacks_soil(self, pot: str) -> bool:
-        """Return whether a pot here is empty and one of this name had soil in memory."""
+        """Return whether an empty pot here had soil in memory.
+
+        In memory it is a pot of this name.
+        """
         return f"{pot} (containing nothing)" in self._look() and self._memories.showed(f"{pot} (containing soil")
 
     def _dig(self, pot: str) -> Saying:
-        """Fills a pot with soil, which is dug from the ground with a shovel."""
+        """Fill a pot with soil, dug from the ground with a shovel."""
         home = self._room
         if "pick up shovel" not in self._done:
             yield from self._fetch("shovel")
@@ -425,9 +456,10 @@ class PlannerCritic(CommandGenerator):
         return opened
 
     def _walk(self, room: str) -> Doing:
-        """Return whether the agent stands in this room now; it looks around in rooms that are new to it.
+        """Walk to a room; return whether the agent stands there now.
 
-        Where no way is known it goes through the rooms that it has not seen, the nearest first.
+        It looks around in rooms that are new to it. Where no way is known it goes through the rooms that it has not
+        seen, the nearest first.
         """
         for _ in range(MAX_ROOMS):
             if self._room == room:
@@ -448,12 +480,18 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _way_on(self) -> Sequence[str]:
-        """Rooms on the way to the nearest one that was not seen in this episode; empty where there is none."""
+        """Return the rooms on the way to the nearest unseen one.
+
+        It was not seen in this episode; without one the way is empty.
+        """
         ways = [way for room in sorted(self._rooms() - set(self._looks)) if (way := self._way(room))]
         return min(ways, key=len, default=())
 
     def _way(self, room: str) -> Sequence[str]:
-        """Rooms on the shortest way; empty where none is known, or the agent is there."""
+        """Return the rooms on the shortest way to a room.
+
+        It is empty where none is known, or the agent is there.
+        """
         before = {self._room: ""}
         queue = collections.deque([self._room])
         while queue:
@@ -472,7 +510,10 @@ class PlannerCritic(CommandGenerator):
     # Mixing: what a plan mixed may be something else than what is wanted, so that only its way of doing it is taken.
 
     def _mix(self, steps: Sequence[Step]) -> Doing:
-        """Return whether what the plan ends with was made: by the recipe that it reads, in the room where it mixed."""
+        """Return whether what the plan ends with was made.
+
+        It is made by the recipe that the plan reads, in the room where the plan mixed.
+        """
         target = bare(steps[-1].command.removeprefix("focus on "))
         recipe: list[str] = []
         for step in steps:
@@ -493,15 +534,19 @@ class PlannerCritic(CommandGenerator):
         return made and (yield from self._try(f"focus on {target}"))
 
     def _holders(self) -> dict[str, str]:
-        """Return what is here that holds something or nothing, by name; of several with one name the first."""
+        """Map contents, also nothing, to the things here that hold them.
+
+        Of several with the same content the first counts.
+        """
         look = self._looks.get(self._room, "").partition("You also see")[0].lower()
         return {content: name for name, content in reversed(_HELD_IN.findall(look))} | self._carried
 
     def _mix_here(self, target: str, *, shows_parts: bool = False) -> Doing:
-        """Return whether a mixture was made of what stands here in cups; what came of each try tells what to try next.
+        """Return whether a mixture was made of what stands here in cups.
 
-        The parts of a name ("yellow-orange paint") are what to mix, and made first if they are not here, else a pair
-        that is known to give it, else any pair of which it is not known what it gives.
+        What came of each try tells what to try next. The parts of a name ("yellow-orange paint") are what to mix, and
+        made first if they are not here, else a pair that is known to give it, else any pair of which it is not known
+        what it gives.
         """
         colour, _, stuff = target.partition(" ")
         parts = [f"{part} {stuff}" for part in colour.split("-")]
@@ -534,7 +579,10 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _mixing_bowl(self, pair: Sequence[str]) -> Asking:
-        """Return the one thing of its name here that holds one of a pair or nothing, or is emptied; "" without one."""
+        """Find a uniquely named thing here to mix a pair in.
+
+        It holds one of the pair or nothing, or is emptied; it is "" without one.
+        """
         for held, holder in self._carried.items():
             if held not in (*pair, "nothing"):
                 yield from self._try(f"pour {holder} in {self._room}")
@@ -555,7 +603,10 @@ class PlannerCritic(CommandGenerator):
         return holder if (yield from self._try(f"pour {holder} in {self._room}")) else ""
 
     def _mix_fetched(self, parts: Sequence[str]) -> Doing:
-        """Return whether the parts of a recipe were fetched into something that can be carried, and mixed there."""
+        """Return whether a recipe's parts were fetched and mixed.
+
+        They are fetched into something that can be carried, and mixed there.
+        """
         yield from self._open_all()
         held = yield from self._take_empty()
         planned = re.findall(r"mix ([a-z ]+)", self._plan)
@@ -576,7 +627,10 @@ class PlannerCritic(CommandGenerator):
         return (yield from self._try(f"mix {holder}"))
 
     def _take_empty(self) -> Doing:
-        """Return whether something that holds nothing was picked up here, what the plan mixed in first."""
+        """Return whether something that holds nothing was picked up here.
+
+        What the plan mixed in comes first.
+        """
         empty = re.findall(_EMPTY, self._looks.get(self._room, "").lower())
         for name in sorted(empty, key=lambda name: name not in self._plan):
             if (yield from self._try(f"pick up {name}")):
@@ -584,7 +638,10 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _fill(self, holder: str) -> Doing:
-        """Return whether water was let into what is carried, at the first tap that works."""
+        """Return whether water was let into what is carried.
+
+        It is done at the first tap that works.
+        """
         for room in sorted((r for r, look in self._looks.items() if "a sink" in look), key=lambda r: len(self._way(r))):
             if (yield from self._walk(room)) and (yield from self._try(f"move {holder} to sink")):
                 filled = yield from self._try("activate sink")
@@ -598,12 +655,17 @@ class PlannerCritic(CommandGenerator):
     # memory. One in which nothing happens for `MAX_WAITS` waits is followed by the next that does the same.
 
     def _device_of(self, step: Step) -> Device | None:
-        """Find the device in which a step changes a thing's state; None for another step or a measurement."""
+        """Find the device of a step that changes a thing's state.
+
+        It is None for another step or a measurement.
+        """
         placed = PLACED.match(step.command)
         return self._memories.devices.get(placed[2]) if placed and not self._evidence.has_boxes else None
 
     def _heat(self, steps: Sequence[Step]) -> Doing:
-        """Changes the state as a plan did from here on; True also where nothing helped, since no other plan would.
+        """Change the state as a plan did from here on.
+
+        It is True also where nothing helped, since no other plan would.
 
         Args:
             steps: the plan's, from the first that puts the thing into a device.
@@ -624,7 +686,10 @@ class PlannerCritic(CommandGenerator):
         return True
 
     def _cool(self) -> Saying:
-        """Cools what is measured, which is liquid and too warm to tell at what temperature it becomes so."""
+        """Cool what is measured, a liquid.
+
+        It is too warm to tell at what temperature it becomes liquid.
+        """
         holders = [found[1] for command in self._done if (found := PLACED.match(command))]
         for device in self._devices(False, ()) if holders else ():
             if (yield from self._put(holders[-1], device)):
@@ -636,13 +701,19 @@ class PlannerCritic(CommandGenerator):
                         return
 
     def _solid(self, holder: str) -> bool:
-        """Return whether what was focused on could be moved by hand, which no liquid can."""
+        """Return whether what was focused on could be moved by hand.
+
+        No liquid can.
+        """
         return any(
             command.startswith(f"move {self._focused}") and command.endswith(f" to {holder}") for command in self._done
         )
 
     def _devices(self, heats: bool, planned: Sequence[Device]) -> Iterator[Device]:
-        """Devices that warm, or cool: the plan's, the others by their way from here, and what is named like them."""
+        """Yield devices that warm, or cool, in order of preference.
+
+        The plan's come first, then the others by their way from here, then what is named like them.
+        """
         known = sorted(self._memories.devices.values(), key=lambda d: (d not in planned, len(self._way(d.room))))
         known = [device for device in known if device.heats == heats]
         yield from known
@@ -665,9 +736,10 @@ class PlannerCritic(CommandGenerator):
         return not device.switched or (yield from self._try(f"activate {device.name}"))
 
     def _changes(self, holder: str) -> Doing:
-        """Return whether the name of what is held, which tells its state, became another one.
+        """Return whether the name of what is held became another one.
 
-        Where it gets warmer fast it is looked at in every iteration, since its holder may melt, too.
+        The name of a thing tells its state. Where it gets warmer fast it is looked at in every iteration, since its
+        holder may melt, too.
         """
         before = yield from self._named(holder)
         first, second = (yield from self._degrees(holder)), (yield from self._degrees(holder))
@@ -681,7 +753,10 @@ class PlannerCritic(CommandGenerator):
         return False
 
     def _degrees(self, holder: str) -> Generator[str, str, float | None]:
-        """Measure the temperature of what is held, in degrees Celsius; None where it cannot be measured."""
+        """Measure the temperature of what is held, in degrees Celsius.
+
+        It is None where it cannot be measured.
+        """
         if "pick up thermometer" in self._done:
             names = [f"substance in {holder}", self._focused]
             for name in sorted(names, key=lambda name: f"examine {name}" not in self._done):
@@ -690,7 +765,7 @@ class PlannerCritic(CommandGenerator):
         return None
 
     def _named(self, holder: str) -> Asking:
-        """Return what is held, by looking at it; empty where it cannot be found."""
+        """Examine what a holder holds; return the answer, empty if not found."""
         names = [f"substance in {holder}", self._focused, f"liquid {self._focused}"]
         names.sort(key=lambda name: f"examine {name}" not in self._done)  # what was found before is tried first
         for name in names:
@@ -718,7 +793,9 @@ class PlannerCritic(CommandGenerator):
     # Following a plan.
 
     def _follow(self, memory: GoldPath, others: Sequence[GoldPath]) -> Doing:
-        """Carries out a memory's steps; False where one could not be done and another memory may do better.
+        """Carry out a memory's steps.
+
+        It is False where one could not be done and another memory may do better.
 
         Args:
             memory: the plan.
@@ -771,7 +848,9 @@ class PlannerCritic(CommandGenerator):
         return True
 
     def _watch(self, steps: Sequence[Step]) -> Doing:
-        """Return whether a plan's waits were replaced by watching for what it focuses on next, which is not here yet.
+        """Return whether a plan's waits were replaced by watching.
+
+        It watches for what the plan focuses on next, which is not here yet.
 
         Args:
             steps: the plan's, from the first wait of a run.
@@ -790,14 +869,14 @@ class PlannerCritic(CommandGenerator):
         return True
 
     def _shows(self, command: str) -> bool:
-        """Decide whether what a command is about was seen in the last look."""
+        """Decide whether the last look showed what a command is about."""
         thing = _OBJECT.match(command.lower())
         name = thing[1] if thing else ""
         stage = re.match(r".{1,80}? in the [a-z ]{1,40}? stage", name)
         return (stage[0] if stage else bare(name)) in self._look()
 
     def _decided(self, command: str) -> Asking:
-        """Return the command as the evidence has it, which is looked and waited for."""
+        """Return the command as the evidence has it, after looks and waits."""
         if (look := self._evidence.look_first(command)) and self._room:
             yield from self._ask(look)
         for _ in range(MAX_REPEATS):
@@ -807,7 +886,10 @@ class PlannerCritic(CommandGenerator):
         return self._evidence.decide(command, self._looks.get(self._room, ""))
 
     def _do_elsewhere(self, thing: str, step: Step) -> Doing:
-        """Return whether a thing was focused on where it is; it then goes to where the step has it."""
+        """Return whether a thing was focused on where it is.
+
+        It then goes to where the step has it.
+        """
         done = (yield from self._fetch(thing)) and (yield from self._do(f"focus on {thing}"))
         if done and (held := re.search(r"(?s) in (.+)$", step.command)):
             yield from self._do(f"move {thing} to {held[1]}")
@@ -815,16 +897,20 @@ class PlannerCritic(CommandGenerator):
         return done
 
     def _other_thing(self, step: Step, memory: GoldPath) -> str:
-        """Find what to focus on, where the plan's words ("substance in metal pot") would mean something else."""
+        """Find what to focus on instead of the plan's words.
+
+        They ("substance in metal pot") would mean something else here.
+        """
         focused = FOCUSED.match(step.answer)
         if not focused or not step.command.startswith("focus on substance in"):
             return ""
         return focused[1] if focused[1].lower() not in memory.goal.lower() else ""
 
     def _same_kind(self, command: str) -> str:
-        """Put things that are here for absent things of their kind: another wire, another pot.
+        """Replace absent things by others of their kind that are here.
 
-        No two things of a plan become one. What was focused on and is in a numbered pot is the pot that is meant.
+        Examples are another wire, another pot. No two things of a plan become one. What was focused on and is in a
+        numbered pot is the pot that is meant.
         """
         look = self._looks.get(self._room, "").lower()
         if self._focused and "find a(n)" in self._goal and command.startswith("pick up"):
@@ -851,7 +937,7 @@ class PlannerCritic(CommandGenerator):
         return re.sub("|".join(map(re.escape, self._kin)), lambda old: self._kin[old[0]], command)
 
     def _part(self, thing: str, here: Sequence[str]) -> str:
-        """Find what may stand in for an absent thing: what did in another memory.
+        """Find what may replace an absent thing: what did in another memory.
 
         Where the opposite is asked for ("nonrenewable"), what is named alike and never played the part.
         """
@@ -864,7 +950,10 @@ class PlannerCritic(CommandGenerator):
         return "" if thing in here else next((name for name in players if name in here), "")
 
     def _do(self, command: str, waited: bool = False) -> Doing:
-        """Tell whether a command was done, by the first of `REPAIRS` that knows; `waited`: the plan waited."""
+        """Do a command, else repair it; tell whether it was done.
+
+        The first of `REPAIRS` that knows decides. `waited`: the plan waited.
+        """
         if (yield from self._try(command)):
             return True
         self.repairs += 1
@@ -877,7 +966,10 @@ class PlannerCritic(CommandGenerator):
         return bool(done)
 
     def rename(self, command: str, waited: bool) -> Repairing:
-        """Tries other names of the command's thing; what only measures is not worth more."""
+        """Try other names of the command's thing.
+
+        A command that only measures is not worth more.
+        """
         if (yield from self._try_names(command)):
             return True
         return False if command.startswith(("examine", "use", "connect", "look")) else None
@@ -907,7 +999,10 @@ class PlannerCritic(CommandGenerator):
         return (yield from self._fetch(name)) and (yield from self._try(command))
 
     def _try_names(self, command: str) -> Doing:
-        """Return whether the command was done with another name of its thing, in the order of `NAMINGS`."""
+        """Try other names of the command's thing, in the order of `NAMINGS`.
+
+        It returns whether the command was done.
+        """
         # All are made before the first is tried, which may change what is seen.
         for other in [name for naming in NAMINGS if (name := naming(self, command)) not in ("", command)]:
             if (yield from self._try(other)):
@@ -939,7 +1034,7 @@ class PlannerCritic(CommandGenerator):
         return f"{head}{' on' if ' on ' in command else ''} liquid {thing}".replace("  ", " ")
 
     def as_picked_up(self, command: str) -> str:
-        """Use the name that the thing in the inventory had when it was picked up."""
+        """Use the held thing's name from when it was picked up."""
         moved = re.match(r"(?s)move (.{1,80}) in [a-z ]{1,80} to (.+)$", command)
         held = moved and self._picked and ("in inventory" in command or moved[1] == self._picked)
         return f"move {self._picked} in inventory to {moved[2]}" if moved and held else ""
@@ -949,7 +1044,7 @@ class PlannerCritic(CommandGenerator):
         return "" if command.startswith("move") else command.removesuffix(" in inventory")
 
     def _again(self) -> Saying:
-        """Repeats the run of commands that was done twice in a row just now, else waits."""
+        """Repeat the commands just done twice in a row, or wait."""
         for command in self._cycle() or ["wait1"]:
             if FAILED.search((yield from self._ask(command))) and command.startswith(("examine", "use thermometer")):
                 done = list(self._done)
@@ -957,7 +1052,10 @@ class PlannerCritic(CommandGenerator):
                 self._done = done  # so that the cycle is found again
 
     def _cycle(self) -> list[str]:
-        """Find the shortest run of commands with waiting or measuring just done twice in a row; else empty."""
+        """Find the shortest run of commands just done twice in a row.
+
+        It has waiting or measuring in it; without one it is empty.
+        """
         done = self._done
         for n in range(1, 13):
             if len(done) >= 2 * n and done[-n:] == done[-2 * n : -n] and _PATIENT.search(" ".join(done[-n:])):
@@ -1018,14 +1116,14 @@ class GoalPlayer(PlannerCritic):
             yield from self._named_things()
 
     def _tried(self) -> set[str]:
-        """Return what was focused on last in lost episodes that began with the same sentence."""
+        """Return the last focus of lost episodes with the same first sentence."""
         first = self._goal.partition(". ")[0]
         lost = [path for path in self._memories.paths if not path.won and path.goal.startswith(first)]
         chosen = [[c for c in path.commands if c.startswith("focus on ")] for path in lost]
         return {commands[-1].removeprefix("focus on ") for commands in chosen if commands}
 
     def _put_in_box(self, name: str) -> Saying:
-        """Moves a thing to the box that the description, or the evidence, names."""
+        """Move a thing to the box named by description or evidence."""
         box = _MOVE_TO_BOX.search(self._goal)
         if box and (yield from self._try(f"pick up {name}")):
             held = self._picked
@@ -1034,7 +1132,7 @@ class GoalPlayer(PlannerCritic):
             yield from self._try(wanted)
 
     def _named_things(self) -> Saying:
-        """Focuses on what is named, in this order; a thermometer is used on the next."""
+        """Focus on named things in order; use a thermometer on the next."""
         names = [name for name in _FOCUS.findall(self._goal) if name.lower() not in _NOT_NAMES]
         measured = [name for name in names if not name.endswith("box")]
         for name in measured:
@@ -1056,7 +1154,10 @@ class GoalPlayer(PlannerCritic):
             yield from self._put_in_box(measured[-1])
 
     def _planes(self) -> Saying:
-        """Lets a block go down each inclined plane and focuses on the one that the evidence speaks for."""
+        """Let a block go down each inclined plane; focus on one.
+
+        It is the one that the evidence speaks for.
+        """
         yield from self._fetch("inclined plane")
         yield from self._ask("look around")
         planes = list(dict.fromkeys(_PLANE.findall(self._look())))
@@ -1071,13 +1172,16 @@ class GoalPlayer(PlannerCritic):
             yield from self._try(self._evidence.decide(f"focus on {planes[0]}", self._look()))
 
     def _related(self, kind: str) -> set[str]:
-        """Words for what was focused on in episodes that were won and whose description has this word."""
+        """Collect words for what won episodes with this word focused on.
+
+        The word is in their description.
+        """
         won = [path for path in self._memories.paths if path.won and kind in path.goal]
         chosen = [c.removeprefix("focus on ") for path in won for c in path.commands if c.startswith("focus on ")]
         return {word for name in chosen for word in name.split() if len(word) > 2} - {"box", "outside"}
 
     def _guess(self, kind: str) -> Saying:
-        """Focuses on something that was not chosen in vain before, and boxes it.
+        """Focus on something that was not chosen in vain, and box it.
 
         What shares a word with what other tasks on such things were about is looked for in all rooms first.
         """
@@ -1107,7 +1211,7 @@ class GoalPlayer(PlannerCritic):
         return True
 
     def _stages(self, animal: str) -> Saying:
-        """Focuses on what is named after the animal and was not focused on before, and waits for more."""
+        """Focus once on each thing named after the animal; await more."""
         kind = animal.partition(" ")[0]
         yield from self._fetch(kind)
         seen: set[str] = set()
@@ -1147,7 +1251,10 @@ class GoalPlayer(PlannerCritic):
         yield from self._try(f"focus on {target}")
 
     def _change(self, thing: str) -> Saying:
-        """Puts a thing into whatever is known to warm or cool, else into whatever has a switch or a door."""
+        """Put a thing into whatever may warm or cool it.
+
+        Known devices come first, then whatever has a switch or a door.
+        """
         if (yield from self._fetch("thermometer")):
             yield from self._try("pick up thermometer")
         if not (yield from self._fetch(thing)) or not (yield from self._try(f"focus on {thing}")):
@@ -1171,7 +1278,10 @@ class GoalPlayer(PlannerCritic):
         return list(dict.fromkeys(found))
 
     def _circuit(self) -> Saying:
-        """Connects a source, two wires and what is to be turned on in a ring."""
+        """Wire a source and the thing to turn on in a ring.
+
+        The ring has two wires.
+        """
         names = [name for name in _FOCUS.findall(self._goal) if name.lower() not in _NOT_NAMES]
         if not names or not (yield from self._fetch(names[0])):
             return

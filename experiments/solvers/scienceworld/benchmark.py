@@ -158,7 +158,10 @@ BENCHMARK = ScienceWorldBenchmark()
 
 
 def variations_of(config: ScienceWorldConfig) -> Variations:
-    """Variations by task and split, of training and of the split that is scored; raises as `evaluate`."""
+    """Return variations by task and split.
+
+    The splits are training and the one that is scored. It raises as `evaluate`.
+    """
     if unknown := [game for game in config.games if game not in game_names()]:
         raise InvalidInputError(f"--games: expected some of {', '.join(game_names())}, got {unknown[0]!r}")
     splits = {split: official_variations(split) for split in ("train", config.split)}
@@ -199,7 +202,10 @@ class GoldRow(NamedTuple):
 
 
 def remember(config: ScienceWorldConfig, variations: Variations, finished: Finished[GoldRow]) -> list[GoldPath]:
-    """Gold paths of training variations with the answers to their commands, from the file or played now."""
+    """Return gold paths of training variations with answers to their commands.
+
+    They are from the file or played now.
+    """
     wanted = [
         (game, variation)
         for game, found in variations.items()
@@ -267,7 +273,9 @@ def remember_own(config: ScienceWorldConfig, variations: Variations, finished: F
 def play(
     envs: NativeVectorEnv, index: int, agent: CommandGenerator, trace: TextIO | None = None, name: str = ""
 ) -> Outcome:
-    """Play one task; an episode with a dead process is played again, once. `trace` gets both, under `name`.
+    """Play one task; after its process died, play it once more.
+
+    `trace` gets both episodes, under `name`.
 
     Raises:
         SimulatorError: the process died twice.
@@ -326,7 +334,9 @@ def play_delivery(
     finished: Finished[Outcome],
     trace: TextIO | None = None,
 ) -> None:
-    """Plays tasks, given by ids, by models with a delivery of the memory `paths`, for the row `name`.
+    """Play tasks by models with a delivery of the memory `paths`.
+
+    The tasks are given by ids; the row is `name`.
 
     Raises:
         SimulatorError: a process died.
@@ -374,7 +384,10 @@ def models_in(models: Models) -> Bundle:
 
 
 def rows_of(played: Played) -> dict[str, dict[str, Any]]:
-    """Return the numbers of each agent with 95 % intervals; variations of one task are no independent tasks."""
+    """Return the numbers of each agent with 95 % intervals.
+
+    Variations of one task are no independent tasks.
+    """
     # [columns, tasks, variations]: ids of one task stand together, and each task has equally many
     games = list(dict.fromkeys(task.partition("/")[0] for task in next(iter(played.values()))))
     columns = {

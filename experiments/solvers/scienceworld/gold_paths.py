@@ -78,11 +78,12 @@ def room_of(text: str) -> str:
 
 
 def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
-    """Return what stands in our description where theirs has other words: their phrase in lower case -> our phrase.
+    """Map phrases of their description to ours where the words differ.
 
-    Sentence by sentence where both have equally many, so that nothing is taken for a part of another sentence. A colour
-    takes its box along ("red box" for "green box"), so that lamps keep their colours, and a single letter the word
-    before it ("substance B"). A phrase that stands for several is taken for the most frequent one.
+    Their phrases are in lower case. Sentence by sentence where both have equally many, so that nothing is taken for a
+    part of another sentence. A colour takes its box along ("red box" for "green box"), so that lamps keep their
+    colours, and a single letter the word before it ("substance B"). A phrase that stands for several is taken for the
+    most frequent one.
     """
     sides = [_SENTENCE.split(text) for text in (theirs, ours)]
     if len(sides[0]) != len(sides[1]):
@@ -103,7 +104,10 @@ def substitutions(theirs: str, ours: str) -> dict[Phrase, Phrase]:
 
 
 def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
-    """Replace every phrase, longest first, in one pass; all words separated by one space."""
+    """Replace every phrase, longest first, in one pass.
+
+    All words are separated by one space afterwards.
+    """
     given, i = re.findall(r"[^\s.,]+|[.,]", text), 0
     out: list[str] = []
     low = [word.lower() for word in given]
@@ -121,7 +125,10 @@ def adapt(text: str, replaced: Mapping[Phrase, Phrase]) -> str:
 
 
 def mixture(answer: str) -> tuple[frozenset[str], str] | None:
-    """Return (what was mixed, what came of it) as an answer to "mix" says, in small letters."""
+    """Read (what was mixed, what came of it) from a "mix" answer.
+
+    It is in small letters.
+    """
     found = _MIXED.match(answer)
     if not found:
         return None
@@ -130,7 +137,10 @@ def mixture(answer: str) -> tuple[frozenset[str], str] | None:
 
 
 def steps_of(path: GoldPath) -> list[Step]:
-    """List the commands that changed something, each with its room; not ways, looks and answers."""
+    """List the commands that changed something, each with its room.
+
+    Ways, looks and answers are left out.
+    """
     room, steps = room_of(path.first), []
     for i, (command, answer) in enumerate(zip(path.commands, path.answers)):
         if moved := MOVED.match(answer):
@@ -156,7 +166,10 @@ class Device:
 
 
 def devices_of(path: GoldPath) -> list[Device]:
-    """Find a path's devices: a thing was put in and then measured, warmer or colder than the air before."""
+    """Find the devices that a path heats or cools with.
+
+    A thing was put in and then measured, warmer or colder than the air before.
+    """
     found: dict[str, Device] = {}
     ambient = next((int(shown[1]) for text in path.answers if (shown := _READING.search(text))), None)
     steps = steps_of(path)
@@ -175,7 +188,10 @@ def devices_of(path: GoldPath) -> list[Device]:
 
 
 def spoken(step: Step) -> Step:
-    """Return the step with the names that its answer says: "drop light" dropped the red light bulb."""
+    """Return the step with the names in its answer.
+
+    "drop light" dropped the red light bulb.
+    """
     command = step.command
     if dropped := _DROPPED.match(step.answer):
         command = f"drop {dropped[1]}" if command.startswith("drop ") else command
@@ -185,7 +201,10 @@ def spoken(step: Step) -> Step:
 
 
 def parts_of(path: GoldPath, others: Sequence[GoldPath]) -> dict[str, list[str]]:
-    """List other paths' counterparts of each thing that a path picked up, by the place in order."""
+    """List other paths' counterparts of each thing a path picked up.
+
+    They are found by the place in order.
+    """
     mine, *theirs = ([found[1] for c in p.commands if (found := _TAKEN.match(c))] for p in (path, *others))
     return {
         thing: [other[i] for other in theirs if len(other) == len(mine) and other[i] not in mine]
@@ -225,7 +244,7 @@ class Memories:
                         self.doors[door].add(room)
 
     def rooms_of(self, thing: str) -> set[str]:
-        """Rooms in which a thing was seen at any time."""
+        """Return the rooms where a thing was seen at any time."""
         named = re.compile(rf"\b{re.escape(thing.lower())}\b")
         return {room for room, looks in self._seen.items() if any(named.search(look) for look in looks)}
 
@@ -234,15 +253,19 @@ class Memories:
         return any(text in look for looks in self._seen.values() for look in looks)
 
     def kin_of(self, name: str) -> list[tuple[str, str]]:
-        """(room, name) of things that were seen and whose names end with this one: "low temperature freezer"."""
+        """Return (room, name) of seen things with names ending in this one.
+
+        "freezer" finds "low temperature freezer".
+        """
         longer = re.compile(rf"\t(?:an? )?((?!an? )[a-z]+(?: [a-z]+)* {re.escape(name)})\b")
         return sorted({(room, found) for room, looks in self._seen.items() for found in longer.findall("".join(looks))})
 
     def retrieve(self, goal: str) -> list[GoldPath]:
-        """Return the memories of the kind of task that the description fits best and that was done, the likest first.
+        """Return memories of the best fitting kind of task, the likest first.
 
-        A kind is known by the words that all its remembered descriptions share; of kinds that share as many, by the
-        likest description ("a non-living thing ... in the living room" has the words of living things, too).
+        It is the kind that the description fits best; only what was done counts. A kind is known by the words that all
+        its remembered descriptions share; of kinds that share as many, by the likest description ("a non-living thing
+        ... in the living room" has the words of living things, too).
         """
         if not self.paths:
             return []

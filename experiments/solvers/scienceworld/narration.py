@@ -55,7 +55,10 @@ _UNSAID = {"agent", "air", "picture", ""}
 
 
 def things_of(look: str) -> str:
-    """Write a look around, `counter: bowl (red apple), drawer; cupboard closed; doors: hallway open, outside`."""
+    """Write a look around in one line.
+
+    An example is `counter: bowl (red apple), drawer; cupboard closed; doors: hallway open, outside`.
+    """
     inside, _, also = look.partition("You also see:")
     items = []
     for line in inside.split("\n")[1:]:
@@ -72,13 +75,16 @@ class Narrator:
     """Answers of one episode in few words."""
 
     def __init__(self, first: str):
-        """Begin with the first text, which is a look around."""
+        """Begin with the first text, a look around."""
         self._room = self._things = ""
         self._before: list[str] = []
         self.first = self.tell("", first)
 
     def tell(self, command: str, answer: str) -> str:
-        """Write a command's answer, the room as seen last, and the commands before; a line each."""
+        """Write a command's answer, the room seen last, and earlier commands.
+
+        Each has a line.
+        """
         said = ""
         if found := ROOM.search(answer):
             self._room, self._things = found[1], things_of(answer)
@@ -132,7 +138,7 @@ class PathExperience:
     images: ClassVar[tuple[bytes, ...]] = ()
 
     def name(self, number: int) -> str:
-        """Return the line with a number, from 0, as the Brief State says it."""
+        """Return a numbered line, from 0, as the Brief State says it."""
         return f"{number + 1} {self.lines[number].command}"
 
     def brief(self) -> str:
@@ -161,9 +167,10 @@ class PathBank:
         self._memories = Memories(paths)
 
     def retrieve(self, goal: str, k: int, context: str = "", exclude_task_ids: Sequence[str] = ()) -> list[Experience]:
-        """Return the `k` most similar paths of the kind of task that the description fits best, in our names.
+        """Return the `k` most similar paths, in our names.
 
-        `context` is not looked at; the own paths of the tasks in `exclude_task_ids` ("boil/12") are left out.
+        They are of the kind of task that the description fits best. `context` is not looked at; the own paths of the
+        tasks in `exclude_task_ids` ("boil/12") are left out.
         """
         found = [p for p in self._memories.retrieve(goal) if f"{p.game}/{p.variation}" not in exclude_task_ids]
         # Models read `brief` alone.

@@ -41,19 +41,25 @@ SKIPPED = (
 
 
 def spread(values: Sequence[int], count: int) -> list[int]:
-    """`count` of them, evenly spaced from the first on; all where there are fewer."""
+    """Return `count` values, evenly spaced from the first on.
+
+    Where there are fewer, it returns all.
+    """
     count = min(count, len(values))
     return [values[len(values) * i // count] for i in range(count)]
 
 
 def bisected(values: Sequence[int]) -> list[int]:
-    """Return the values in an order of which every beginning is spread: first, middle, quarters, ..."""
+    """Order values so that every beginning is spread: first, middle, quarters."""
     order = sorted(range(len(values)), key=lambda i: int(f"{i:0{max(len(values) - 1, 1).bit_length()}b}"[::-1], 2))
     return [values[i] for i in order]
 
 
 def training_pairs(count: int) -> list[tuple[str, int]]:
-    """Return the first `count` (task, training variation) pairs, the tasks taking turns; 0 takes all."""
+    """Return the first `count` (task, training variation) pairs; 0 takes all.
+
+    The tasks take turns.
+    """
     found: dict[str, list[int]] = {}
     for game, variation in jvm.official_variations("train"):
         if game not in SKIPPED:
@@ -87,7 +93,10 @@ class Recording:
 def record(
     simulator: jvm.Simulator, game: str, variation: int, detour: float, random: np.random.Generator
 ) -> Recording:
-    """Plays the simulator's own solution, with a detour before a command with probability `detour`."""
+    """Play the simulator's own solution with random detours.
+
+    A detour comes before a command with probability `detour`.
+    """
     solution = simulator.gold_path(game, variation)  # leaves the simulator at the start of the episode
     goal, first = simulator.goal, simulator.first_text
     here, doors, looked = room_of(first), [name for name, _ in DOOR.findall(first)], True
@@ -130,9 +139,10 @@ def record(
 def record_all(
     pairs: Sequence[tuple[str, int]], path: str | os.PathLike[str], *, detour: float, seed: int
 ) -> list[Recording]:
-    """Return one recording per (task, variation) pair; those that did not reach the whole score are left out.
+    """Return one recording per (task, variation) pair.
 
-    What the file has is not played again, so a process that was stopped goes on.
+    Those that did not reach the whole score are left out. What the file has is not played again, so a process that was
+    stopped goes on.
     """
     path = pathlib.Path(path)
     known: dict[tuple[str, int], Recording] = {}

@@ -38,7 +38,9 @@ CANDIDATES = 2
 
 
 def recorded_samples(config: Config, folder: pathlib.Path, say: Callable[[str], None]) -> list[Sample]:
-    """Return the samples of a run, as `SampleSource` says: what `folder` has not yet is recorded, seconds each.
+    """Return the samples of a run, recording what `folder` lacks.
+
+    See `SampleSource`; a recording takes seconds.
 
     Raises:
         MissingDependencyError: Java or the package `scienceworld` is not installed, and recordings are missing.
@@ -63,7 +65,10 @@ def solution_of(recording: Recording) -> GoldPath:
 
 
 def samples_of(recordings: Sequence[Recording], *, draws: int, seed: int) -> list[Sample]:
-    """Samples of every recording, `draws` times with another memory each; none of the only one of its task."""
+    """Return samples of every recording, `draws` times with another memory each.
+
+    There are none of the only recording of its task.
+    """
     paths = {(r.game, r.variation): solution_of(r) for r in recordings}
     by_game: dict[str, list[GoldPath]] = collections.defaultdict(list)
     for path in paths.values():
@@ -109,7 +114,10 @@ def teach(recording: Recording, memory: PathExperience, random: np.random.Genera
 
 
 def positions(recording: Recording, remembered: Sequence[Line]) -> list[int]:
-    """Return the line of the memory that each step of a recording works towards: that of the next step that has one."""
+    """Return the memory's line that each recorded step works towards.
+
+    It is that of the next step that has one.
+    """
     solution = solution_of(recording)
     steps = steps_of(solution)
     lines, line_of_step = lines_of(steps)
@@ -135,7 +143,10 @@ def positions(recording: Recording, remembered: Sequence[Line]) -> list[int]:
 
 
 def align(ours: Sequence[str], theirs: Sequence[str]) -> dict[int, int]:
-    """Align our commands with theirs, both in order: our index -> their index, of the greatest sum of likeness."""
+    """Align our commands with theirs, both in order.
+
+    The result is our index -> their index, of the greatest sum of likeness.
+    """
     best = np.zeros((len(ours) + 1, len(theirs) + 1))
     like = np.array([[likeness(a, b) for b in theirs] for a in ours]).reshape(len(ours), len(theirs))
     for i in range(len(ours)):
@@ -154,7 +165,10 @@ def align(ours: Sequence[str], theirs: Sequence[str]) -> dict[int, int]:
 
 
 def likeness(a: str, b: str) -> float:
-    """Compare two commands: 0 unless their verbs are equal, else the share of common words, raised."""
+    """Compare two commands; 0 if their verbs differ.
+
+    For equal verbs it is the share of common words, raised.
+    """
     left, right = a.split(), b.split()
     if left[:1] != right[:1]:
         return 0.0
