@@ -24,10 +24,11 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
-    """Yield the path of an empty file to be written, and put it in the place of `path` when the block ends.
+    """Yield the path of a new file that replaces `path` afterwards.
 
-    The file is on the disk before it takes the place. It may be written by its path or be opened anew, but must stay
-    the same file: not be replaced itself. After an error it is removed and `path` is untouched.
+    It is empty at first and takes the place when the block ends. The file is on the disk before it takes the place. It
+    may be written by its path or be opened anew, but must stay the same file: not be replaced itself. After an error it
+    is removed and `path` is untouched.
 
     Raises:
         OSError: the folder is missing or read-only, `path` is a folder, the disk is full.
@@ -66,7 +67,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove what killed writers of this path left behind. A file that a living one is writing stays."""
+    """Remove what killed writers of this path left behind.
+
+    A file that a living one is writing stays.
+    """
     path = pathlib.Path(path)
     ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.partial")
     with contextlib.suppress(FileNotFoundError):
@@ -76,7 +80,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Make names that were changed in a folder survive a loss of power."""
+    """Make changed names in a folder survive a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -85,7 +89,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def _new(path: pathlib.Path) -> tuple[pathlib.Path, int]:
-    """Return a new locked file beside `path`, and the descriptor that holds the lock."""
+    """Return a new locked file beside `path`, and its lock's descriptor."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)

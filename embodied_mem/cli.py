@@ -127,7 +127,7 @@ def data(arguments: Sequence[str]) -> int:
 
 
 def _convert(worlds: Sequence[str], originals: Sequence[str] | None, target: str | None, base: str) -> int:
-    """Makes one world's files and says what was made and what is missing."""
+    """Make one world's files; print what was made and what is missing."""
     from embodied_mem.envs.data_files import Originals
 
     if len(worlds) != 1 or not originals:
@@ -154,7 +154,7 @@ def parity(arguments: Sequence[str]) -> int:
 
 
 def doctor(arguments: Sequence[str]) -> int:
-    """`embodied-mem doctor`: 1 if something is missing without which nothing works, else 0."""
+    """Run `embodied-mem doctor`: 1 if something essential is missing, else 0."""
     from embodied_mem.evaluation.command import is_installed
 
     about = "Says what is installed, which extras and data are missing, and what mends each."
@@ -194,7 +194,10 @@ def doctor(arguments: Sequence[str]) -> int:
 
 
 def _examine(world: str, options: dict[str, Any]) -> int:
-    """Says what a world's simulator needs and starts nothing: 1 if something is missing, and the next command."""
+    """Say what a world's simulator needs, and start nothing.
+
+    Returns 1 if something is missing, and prints the next command.
+    """
     from embodied_mem.envs.simulators.process import SimulatorProcess
 
     simulator = SimulatorProcess(load(world, "env", next(iter(card(world).backends))).program_for(**options))
@@ -228,7 +231,10 @@ def _version(package: str) -> str:
 
 
 def _wrong_with(world: str) -> str:
-    """Return why a world cannot be played, in its own error's words; empty if it can."""
+    """Return why a world cannot be played; empty if it can.
+
+    The words are those of its own error.
+    """
     from embodied_mem.envs import make
 
     try:

@@ -15,9 +15,10 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def forking_lock() -> threading.RLock:
-    """Return a reentrant lock that is free in a forked child, even if a thread held it during the fork.
+    """Return a reentrant lock that is free in a forked child.
 
-    What it guards may be half changed then, so it is for what stays usable: counters, caches, what checks itself.
+    It is free even if a thread held it during the fork. What it guards may be half changed then, so it is for what
+    stays usable: counters, caches, what checks itself.
     """
     lock = threading.RLock()
     _locks.add(lock)

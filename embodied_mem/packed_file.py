@@ -23,7 +23,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def read_packed(path: str | os.PathLike[str], max_bytes: int) -> bytes:
-    """Return the content of a file, unpacked if its name ends in `.gz` or `.xz`.
+    """Return a file's content, unpacked by the suffixes `.gz` and `.xz`.
 
     Raises:
         OSError: the file cannot be opened or read.

@@ -129,7 +129,10 @@ class Progress:
                 )  # fmt: skip
 
     def update(self, count: int = 1, **notes: float | str) -> None:
-        """Counts `count` more units as done; `notes` are shown beside them (latest value of each name)."""
+        """Count `count` more units as done.
+
+        `notes` are shown beside them (latest value of each name).
+        """
         now = self._clock()
         self._done += count
         self._count_block(now, count)
@@ -145,7 +148,10 @@ class Progress:
             self._print()
 
     def _count_block(self, now: float, count: int) -> None:
-        """Keep how long the newest units took; units that come at once, as a batch does, are one block."""
+        """Keep how long the newest units took.
+
+        Units that come at once, as a batch does, are one block.
+        """
         gap, mean = now - self._last_unit, (now - self._began) / max(self._done - self._start, 1)
         self._last_unit = now
         if self._blocks and (gap <= 0.02 * mean or not self._blocks[-1][1]):  # one without units waits for some
@@ -180,7 +186,7 @@ class Progress:
         print(", ".join(parts), file=self._file, flush=True)
 
     def _each_s(self) -> float:
-        """Return the seconds of a unit, or 0 where too few are done to tell.
+        """Return the seconds of a unit; 0 if too few are done.
 
         It is the mean over the latest half. The newest block may be incomplete and is left out; of few blocks, so are
         those above four times their median, which compile.
@@ -197,7 +203,7 @@ class Progress:
         return sum(seconds for seconds, _ in recent) / sum(count for _, count in recent)
 
     def _times_left(self) -> list[str]:
-        """Return the time left of this work and of all stages, as far as they are known."""
+        """Return the time left of this work and all stages, where known."""
         if not (each_s := self._each_s()):
             return []
         here_s = (self._total - self._done) * each_s
@@ -215,7 +221,10 @@ def counted(items: Sequence[Item], title: str, unit: str) -> Iterator[Item]:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time as a person says it: "45 s", "12 min", "3 h 5 min"."""
+    """Return a time as a person says it.
+
+    Examples are "45 s", "12 min", "3 h 5 min".
+    """
     seconds = max(seconds, 0)
     if seconds < 90:
         return f"{seconds:.0f} s"

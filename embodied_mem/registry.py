@@ -136,7 +136,9 @@ def take(places: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def names(part: str = "env") -> tuple[str, ...]:
-    """Names of the worlds that have a part, in order; or all names of one of `GROUPS`.
+    """Return the worlds with a part, or all names of a group.
+
+    The worlds are in order; a group is one of `GROUPS`.
 
     Raises:
         InvalidInputError: worlds have no such part.
@@ -194,7 +196,10 @@ def load(name: str, part: str, backend: str | None = None) -> Any:
 
 
 def hint(name: object, part: str = "") -> str:
-    """Return where something is that is in a clone of the repository only; empty for other names."""
+    """Return a hint to the clone of the repository.
+
+    It is empty for names that are not only there.
+    """
     if not isinstance(name, str) or name.removesuffix("_steps") not in ONLY_IN_CLONE:
         return ""
     what = f"the {part} of {name}" if part else name
@@ -207,7 +212,10 @@ def _check_part(part: str) -> None:
 
 
 def _places(group: str) -> dict[str, str]:
-    """Name -> place of all in a group. Built-in names cannot be taken."""
+    """Return name -> place of all in a group.
+
+    Built-in names cannot be taken.
+    """
     own = {name: f"embodied_mem.worlds.{name}:WORLD" for name in BUILT_IN} if group == "worlds" else {}
     return _entry_points(group) | _registered.get(group, {}) | own
 

@@ -34,7 +34,10 @@ PROMPT = "You answer the user in one sentence, from these memories alone. Say so
 
 
 def answer(memory: LifelongMemory, model: ChatModel | None, question: str) -> str:
-    """Return the model's answer from what is remembered; without a model, or if it fails, what is remembered."""
+    """Return the model's answer from what is remembered.
+
+    Without a model, or if it fails, returns what is remembered.
+    """
     found = memory.retrieve(question, k=3, budget_tokens=200).items
     remembered = "\n".join(item.text for item in found if item.score >= FITS)
     if model is None or not remembered:
@@ -47,7 +50,10 @@ def answer(memory: LifelongMemory, model: ChatModel | None, question: str) -> st
 
 
 def talk(folder: pathlib.Path, user: str, model: ChatModel | None) -> None:
-    """Return one user's conversation; each has a folder, and no memory can name what is in another one."""
+    """Print one user's conversation.
+
+    Each user has a folder, and no memory can name what is in another one.
+    """
     with LifelongMemory.open(folder / user, Scope(user=user), chat=model) as memory:
         for said in SAID[user]:
             print(f"{user}: {said}")

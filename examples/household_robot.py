@@ -16,7 +16,10 @@ MORNING = 8 * 3600.0  # seconds on the robot's clock
 
 
 def morning(memory: LifelongMemory) -> None:
-    """Return a round through the kitchen, with a grasp that fails and a mug that somebody moves."""
+    """Play a round through the kitchen.
+
+    A grasp fails, and somebody moves a mug.
+    """
     memory.begin_task("round", "tidy the kitchen", "", place="kitchen")
     memory.observe("look", pose=DOOR, time=MORNING, facts=[("table", "next to", "window", 0.97)])
     seen = [("red mug", "on", "table", 0.94), ("keys", "on", "table", 0.91), ("spoon", "inside", "red mug", 0.55)]
@@ -32,7 +35,10 @@ def morning(memory: LifelongMemory) -> None:
 
 
 def questions(memory: LifelongMemory) -> None:
-    """Answer where things are and were, and what was seen from near a pose and after a time."""
+    """Print where things are and were, and what was seen.
+
+    That is from near a pose and after a time.
+    """
     memory.begin_task("fetch", "bring the red mug", "", place="kitchen")
     mug = memory.sightings("red mug")[0]
     print(

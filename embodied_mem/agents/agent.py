@@ -41,11 +41,17 @@ class Agent(Protocol):
         ...
 
     def end(self, won: bool, observation: str) -> None:
-        """End an episode, for agents that learn from it; `observation` answers the last command."""
+        """End an episode, for agents that learn from it.
+
+        `observation` answers the last command.
+        """
         return None
 
     def explained(self) -> Mapping[str, Any]:
-        """Return what led to the last command, for a trace: fields as in `agents.trace.Traced`; nothing by default."""
+        """Return what led to the last command, for a trace.
+
+        The fields are those of `agents.trace.Traced`; nothing by default.
+        """
         return {}
 
 
@@ -54,7 +60,10 @@ class CommandGenerator(Agent):
 
     @abc.abstractmethod
     def play(self, goal: str, text: str) -> Generator[str, str, None]:
-        """Yield the commands of an episode; `text` is the first text, without the goal at its end."""
+        """Yield the commands of an episode.
+
+        `text` is the first text, without the goal at its end.
+        """
 
     def reset(self, goal: str, observation: str, info: Mapping[str, Any]) -> None:
         self._commands = self.play(goal, observation.removesuffix(f"\n\n{goal}"))

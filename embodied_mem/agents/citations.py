@@ -22,17 +22,21 @@ _CITED = re.compile(r"memory (\d+)")
 
 
 def cite(number: int) -> str:
-    """Return the reason of guidance that experience `number` gives; 0 where experiences have no numbers."""
+    """Return the reason of guidance that experience `number` gives.
+
+    `number` is 0 where experiences have no numbers.
+    """
     return f"memory {number}" if number else FOUND_BEFORE
 
 
 def is_supported(output: CompilerOutput, view: View, by_any: bool = False) -> bool | None:
-    """Return whether the experience that the reason names says what the guidance `find X in P` says.
+    """Tell whether the experience that the reason names supports the guidance.
 
-    Without a number any experience of the episode will do. An experience of this room has to name the very place, one
-    from elsewhere a place of its kind. Guidance to put, clean, heat or cool something says it of any thing, if the goal
-    of the experience is this one but for the thing. None if the reason names no experience. `by_any` asks whether any
-    experience of the episode says it, whichever is named: then the source is wrong, and the guidance is not made up.
+    Guidance reads `find X in P`. Without a number any experience of the episode will do. An experience of this room has
+    to name the very place, one from elsewhere a place of its kind. Guidance to put, clean, heat or cool something says
+    it of any thing, if the goal of the experience is this one but for the thing. None if the reason names no
+    experience. `by_any` asks whether any experience of the episode says it, whichever is named: then the source is
+    wrong, and the guidance is not made up.
     """
     cited = _CITED.fullmatch(output.reason)
     if not cited and output.reason != FOUND_BEFORE:

@@ -87,7 +87,10 @@ class Delivery(Protocol):
         """Prepares the state of episodes that start."""
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """Return what each of these B running episodes gets at this step; `keys` holds their B keys first."""
+        """Return what each of these B running episodes gets at this step.
+
+        `keys` holds their B keys first.
+        """
 
 
 class NoMemory:
@@ -192,7 +195,7 @@ class MethodDelivery(NoMemory):
         return method
 
     def deliver(self, views: Sequence[View], keys: jax.Array) -> list[Delivered]:
-        """Return the same text at every step, or what is recalled for the newest observation."""
+        """Return the text recalled once, or with `_each_step` for each newest observation."""
         delivered = []
         for view in views:
             method, recalled = view.state
@@ -322,7 +325,7 @@ class CompiledMemory:
             raise InvalidInputError(f"delivery {name!r}: expected all tokens of its hints, whose tokens nobody knows")
 
     def begin(self, views: Sequence[View]) -> None:
-        """Start each Brief State: the episode's goal, and the room as a fact."""
+        """Start Brief States with the goal, and the room as a fact."""
         for view in views:
             view.state = start_state(view.goal, view.room)
 
@@ -506,7 +509,10 @@ def make_delivery(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raises InvalidInputError for a name that is no delivery; the message lists them."""
+    """Raise InvalidInputError for a name that is no delivery.
+
+    The message lists the deliveries.
+    """
     for name in names:
         if name not in delivery_names():
             known = ", ".join(delivery_names())

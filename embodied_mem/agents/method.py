@@ -60,7 +60,9 @@ class MemoryMethod(abc.ABC):
         return []
 
     def ask(self, instruction: str, given: Json, schema: Json, rule: Callable[[], Any]) -> Any:
-        """Return the answer of the model, or of the rule without one, that fits the schema.
+        """Return the answer of the model, or of the rule without one.
+
+        The answer fits the schema.
 
         Raises:
             ChatError: the model gave none that fits.
@@ -91,7 +93,9 @@ def num_tokens(text: str) -> int:
 
 
 def make_method(name: str, chat: ChatModel | None = None) -> MemoryMethod:
-    """Make the method of a name, empty; `chat` answers its calls, or rules without one.
+    """Make the method of a name, empty.
+
+    `chat` answers its calls, or rules without one.
 
     Raises:
         InvalidInputError: no such method; the message lists them.
@@ -101,5 +105,8 @@ def make_method(name: str, chat: ChatModel | None = None) -> MemoryMethod:
 
 
 def row_name(name: str, chat: ChatModel | None = None) -> str:
-    """Return the name of a method's row: with rules it is never named as the original."""
+    """Return the name of a method's row.
+
+    With rules it is never named as the original.
+    """
     return name if chat is not None else f"{name} (rule extraction)"

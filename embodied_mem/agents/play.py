@@ -105,7 +105,10 @@ class Person(Agent):
 
 
 def main(arguments: list[str] | None = None, prog: str = "python -m embodied_mem.agents.play") -> int:
-    """Run the program and return its exit status; `prog` is how it is called."""
+    """Run the program and return its exit status.
+
+    `prog` is how it is called.
+    """
     parser = argparse.ArgumentParser(
         prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -192,7 +192,7 @@ def _decisions(rows: Sequence[_Playing], parallel: int) -> list[tuple[_Playing, 
 
 
 def _images(info: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Return what an agent is told of the cameras of an env, where it has some."""
+    """Return the camera images for an agent, empty without any."""
     image = info["images"][index] if "images" in info else None
     return {} if image is None else {"images": (image,)}
 
@@ -361,7 +361,10 @@ class Lockstep:
 
 
 def _outcome(info: Mapping[str, Any], index: int) -> tuple[bool, float]:
-    """Return whether an env was won, and its progress. Raises InvalidInputError for NaN and infinity."""
+    """Return whether an env was won, and its progress.
+
+    Raises InvalidInputError for NaN and infinity.
+    """
     won, progress = (checked_finite(f"info[{name!r}][{index}]", info[name][index]) for name in ("won", "progress"))
     return bool(won), progress
 
@@ -442,7 +445,9 @@ def play(
     constrained: bool = False,
     scheme: ThinkAction | None = None,
 ) -> list[Trajectory]:
-    """Play an episode per task, `envs.num_envs` at a time, and return them in order.
+    """Play an episode per task and return them in order.
+
+    `envs.num_envs` are played at a time.
 
     Args:
         envs, bank, tasks, top_k, max_steps: see `Lockstep`.

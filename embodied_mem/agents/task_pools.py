@@ -79,7 +79,10 @@ class TaskPools:
         return lambda view: self.starts[view.task_id].pool
 
     def episodes(self) -> Sequence[Episode]:
-        """Raise InvalidInputError: pools differ by task, so a memory method has no episodes to observe."""
+        """Raise InvalidInputError: a memory method has no episodes to observe.
+
+        Pools differ by task.
+        """
         raise InvalidInputError("bank: expected past episodes, which a memory method observes; got pools of each task")
 
     def _setting(self, task_id: str) -> str:

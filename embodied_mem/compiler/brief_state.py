@@ -43,17 +43,26 @@ _FACT_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
 def is_item(text: str) -> bool:
-    """True if `text` can be an entry: not empty, single spaces between words and none outside, no `;`."""
+    """Tell whether `text` can be an entry.
+
+    An entry is not empty, has single spaces between words, none outside, and no `;`.
+    """
     return text != "" and ";" not in text and " ".join(text.split()) == text
 
 
 def is_object_name(text: str) -> bool:
-    """True if `text` can be the object of a `seen` entry: an item in which ` in ` does not begin before its end."""
+    """Tell whether `text` can be the object of a `seen` entry.
+
+    That is an item in which ` in ` does not begin before its end.
+    """
     return is_item(text) and f"{text} in ".find(" in ") == len(text)
 
 
 def is_fact_name(text: str) -> bool:
-    """True if `text` can name a fact: lower-case letters, digits and `_`, and not the name of another field."""
+    """Tell whether `text` can name a fact.
+
+    A name has lower-case letters, digits and `_`, and is not the name of another field.
+    """
     return text not in _RESERVED and _FACT_NAME.match(text) is not None
 
 
@@ -197,7 +206,10 @@ class BriefState:
 
     @classmethod
     def start(cls, goal: str, subgoals: Iterable[str] = ()) -> BriefState:
-        """Make the state before the first step: nothing done, the first subgoal current; white space is normalised."""
+        """Make the state before the first step; white space is normalised.
+
+        Nothing is done, the first subgoal is current.
+        """
         subgoals = tuple(" ".join(subgoal.split()) for subgoal in subgoals)
         return cls(" ".join(goal.split()), (), subgoals[0] if subgoals else "", subgoals[1:])
 
@@ -214,7 +226,10 @@ class BriefState:
         return next((items for fact, items in self.facts if fact == name), ())
 
     def render(self) -> str:
-        """Return the state as text (module docstring), without a final newline; empty for an empty state."""
+        """Return the state as text (module docstring), without a final newline.
+
+        It is empty for an empty state.
+        """
         fields = [
             ("goal", self.goal),
             ("done", "; ".join(self.completed)),
@@ -228,7 +243,9 @@ class BriefState:
 
     @staticmethod
     def parse(text: str) -> tuple[BriefState, int]:
-        """Parse `text`, the exact inverse of `render`, total on any text; return (state, number of errors).
+        """Parse `text`, the exact inverse of `render`; return (state, number of errors).
+
+        It is total on any text.
 
         Args:
             text: any text; lines may come in any order, white space may vary.
@@ -295,7 +312,7 @@ _SLOTS = tuple(getattr(BriefState, field.name) for field in dataclasses.fields(B
 
 
 def _make(*values: Any) -> BriefState:
-    """Return a state from fields that are known to be valid, without checking them again."""
+    """Return a state from valid fields without checking them again."""
     state = object.__new__(BriefState)
     for slot, value in zip(_SLOTS, values):
         slot.__set__(state, value)
@@ -310,10 +327,10 @@ def _replace(state: BriefState, **changes: Any) -> BriefState:
 
 
 def apply_all(edits: Iterable[Edit], state: BriefState) -> tuple[BriefState, int]:
-    """`(state after all edits in order, number of refused edits)`; a refused edit changes nothing. Pure.
+    """Return (state after all edits in order, number of refused edits).
 
-    Refused: creating what exists, updating or deleting what does not, and without a current subgoal `Fold` and
-    `Create("next")`.
+    A refused edit changes nothing. Pure. Refused: creating what exists, updating or deleting what does not, and without
+    a current subgoal `Fold` and `Create("next")`.
     """
     refused = 0
     for edit in edits:
@@ -368,7 +385,7 @@ def _edited(edit: Create | Update | Delete, state: BriefState) -> BriefState | N
 
 
 def _edited_value(edit: Create | Update | Delete, known: str) -> str | None:
-    """Return the new value of a single-valued field; empty when deleted, None when refused."""
+    """Return a single-valued field's new value: empty if deleted, None if refused."""
     if isinstance(edit, Create):
         return edit.item if not known else None
     if isinstance(edit, Update):

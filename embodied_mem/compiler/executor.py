@@ -175,5 +175,5 @@ class Executor:
 
 
 def _soft_id(tokenizer: Tokenizer) -> int:
-    """Id of the soft token; -1, which stands in no text, for a tokenizer without one."""
+    """Return the soft token's id; -1, never in a text, without one."""
     return -1 if tokenizer.soft_id is None else tokenizer.soft_id

@@ -119,11 +119,11 @@ class ChatFormat(PlainFormat):
 
 
 def conversation(instruction: str) -> list[tuple[str, str]]:
-    """(role, text) of what a published model is told before a prompt: the rules, then each example as if it had been
-    asked and answered, since a small model does as it did before rather than as it is told.
+    """List the (role, text) messages before a published model's prompt.
 
-    An example is a paragraph of the instruction that begins with the line `Example:` and ends with `ASKED` and, in a
-    line of its own, the command.
+    They are the rules, then each example as if it had been asked and answered, since a small model does as it did
+    before rather than as it is told. An example is a paragraph of the instruction that begins with the line `Example:`
+    and ends with `ASKED` and, in a line of its own, the command.
 
     Raises:
         InvalidInputError: an example that does not end so.
@@ -143,13 +143,19 @@ def conversation(instruction: str) -> list[tuple[str, str]]:
 
 @functools.cache
 def line_ends(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Ids of all tokens with a newline in them, which is how a server's stop word ends a line too."""
+    """Return the ids of all tokens with a newline in them.
+
+    A server's stop word ends a line the same way.
+    """
     return tuple(i for i in range(tokenizer.vocab_size) if "\n" in tokenizer.decode([i]))
 
 
 def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str], pictures: Pictures | None = None) -> list[list[int]]:
-    """Token ids of executor prompts; the line of soft tokens becomes placeholders, those of pictures (as
-    `PlainFormat.prompts`) stand before it, all else is plain text."""
+    """Return token ids of executor prompts.
+
+    The line of soft tokens becomes placeholders, those of pictures (as `PlainFormat.prompts`) stand before it, all else
+    is plain text.
+    """
     soft = -1 if tokenizer.soft_id is None else tokenizer.soft_id
     heads, placed, tails = [], [], []
     for prompt, shown in zip(prompts, pictures or [()] * len(prompts)):
@@ -164,7 +170,7 @@ def encode_prompts(tokenizer: Tokenizer, prompts: Sequence[str], pictures: Pictu
 
 
 def command_in(answer: str) -> str:
-    """Return the command in an answer: its first line that says something, without the marks around it."""
+    """Return the command in an answer: its first non-empty line without marks."""
     for line in answer.split("\n"):
         if words := " ".join(line.strip(_MARKS).split()):
             return words

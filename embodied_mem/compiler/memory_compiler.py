@@ -88,7 +88,10 @@ class Compiled:
 def _sample_soft(
     graphdef: Any, state: Any, hidden: jax.Array, keys: jax.Array, temperature: float
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns (soft [B, N, D], log density [B, N]); temperature 0 gives the mean and no density."""
+    """Return (soft [B, N, D], log density [B, N]).
+
+    Temperature 0 gives the mean and no density.
+    """
     soft_mem = nnx.merge(graphdef, state)
     gaussian = soft_mem(hidden)
     soft_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31 - 1)
@@ -250,11 +253,12 @@ class MemoryCompiler:
         ]
 
     def attention(self, compiled: Sequence[Compiled]) -> list[list[tuple[str, float]]]:
-        """Return how much each output attended to each line of its prompt: (line, share) in order.
+        """Return how much each output attended to each line of its prompt.
 
-        A share is the mean over heads, layers and the positions that decided on a token of the text; what they lack to
-        1 went to tokens written before. Everything is read again, by a program that nothing else uses: for traces.
-        Nothing is told of outputs by pictures, which it does not read, and of those of a served compiler.
+        The entries are (line, share) in order. A share is the mean over heads, layers and the positions that decided on
+        a token of the text; what they lack to 1 went to tokens written before. Everything is read again, by a program
+        that nothing else uses: for traces. Nothing is told of outputs by pictures, which it does not read, and of those
+        of a served compiler.
         """
         found: list[list[tuple[str, float]]] = []
         if any(one.pictures is not None or not one.prompt for one in compiled):
@@ -283,7 +287,10 @@ class MemoryCompiler:
 
 
 def end_and_padding(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Read off a tokenizer its fields of `SamplingSettings`. Raises InvalidInputError for one without them."""
+    """Return a tokenizer's end and padding tokens as fields of `SamplingSettings`.
+
+    Raises InvalidInputError for one without them.
+    """
     if tokenizer.eos_id is None or tokenizer.pad_id is None:
         raise InvalidInputError(
             f"tokenizer: expected an end and a padding token, got {tokenizer.eos_id, tokenizer.pad_id}"
@@ -303,9 +310,10 @@ def buckets_within(limit: int, buckets: Sequence[int]) -> tuple[int, ...]:
 
 
 def fit(prompts: list[list[int]], limit: int, who: str) -> list[list[int]]:
-    """Returns the prompts, of those longer than `limit` only the start and the newest three quarters of the limit.
+    """Return prompts, the middle of those longer than `limit` left out.
 
-    Warns once, in the name of who reads them: supervised training reads prompts whole, whatever their length.
+    Of those only the start and the newest three quarters of the limit stay. Warns once, in the name of who reads them:
+    supervised training reads prompts whole, whatever their length.
     """
     if max(map(len, prompts), default=0) > limit:
         warnings.warn(

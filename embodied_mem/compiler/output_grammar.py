@@ -74,7 +74,10 @@ class CompilerOutput:
 
     @classmethod
     def make(cls, guidance: str = "", edits: Iterable[Edit] = (), reason: str = "") -> CompilerOutput:
-        """Return the output with these parts, its type decided by them; white space in texts is normalised."""
+        """Return the output with these parts; they decide its type.
+
+        White space in texts is normalised.
+        """
         edits = tuple(edits)
         guidance, reason = _normalise(guidance), _normalise(reason)
         return cls(_BY_CONTENT[guidance != "", len(edits) > 0], guidance, edits, reason)
@@ -92,7 +95,9 @@ def _normalise(text: str) -> str:
 
 
 def parse_output(text: str | bytes) -> CompilerOutput:
-    """Return the compiler output written in `text`. Total: any text or bytes give one of the four types.
+    """Return the compiler output written in `text`.
+
+    Total: any text or bytes give one of the four types.
 
     Args:
         text: what the model wrote; bytes are read as UTF-8 with replacement characters. Blank lines and extra white
@@ -166,8 +171,9 @@ def render_edit(edit: Edit) -> str:
 
 
 def render_output(output: CompilerOutput) -> str:
-    """`output` as text without a final newline; `parse_output` gives the same output back if it is well formed and has
-    at most `MAX_EDITS` edits.
+    """Render `output` as text without a final newline.
+
+    `parse_output` gives the same output back if it is well formed and has at most `MAX_EDITS` edits.
 
     Raises:
         InvalidInputError: the type disagrees with what is present, or a text has stray white space (use `make`).

@@ -24,10 +24,11 @@ PLACE_PATTERN = re.compile(r"\ban? ([a-z]+) (\d+)")
 
 
 def compact_room(first_observation: str) -> str:
-    """Return the receptacles of a room as counts, `cabinet 4; fridge 1`, sorted by kind.
+    """Return a room's receptacles as counts, `cabinet 4; fridge 1`.
 
-    The text lists every receptacle (`a cabinet 4, a cabinet 3, ...`); instances are numbered from 1, so the highest
-    number of a kind says the same in a tenth of the tokens. Texts that list nothing give an empty string.
+    They are sorted by kind. The text lists every receptacle (`a cabinet 4, a cabinet 3, ...`); instances are numbered
+    from 1, so the highest number of a kind says the same in a tenth of the tokens. Texts that list nothing give an
+    empty string.
     """
     highest: dict[str, int] = {}
     for kind, number in PLACE_PATTERN.findall(first_observation):
@@ -130,11 +131,17 @@ def compiler_prompt(memory: str, state: str, last_action: str, observation: str,
 
 
 def unmarked(prompt: str) -> str:
-    """Remove from a compiler's prompt what is computed for it: marks of used-up memories, and what is left."""
+    """Remove used-up marks and the `left` line from a compiler's prompt.
+
+    Both are computed for it.
+    """
     memory, found, rest = prompt.partition("\ngoal: ")
     return _USED_UP.sub(r"\1", memory) + found + _LEFT_LINE.sub("", rest)
 
 
 def action_history(goal: str, room: str, actions: Sequence[str], max_actions: int = 30) -> str:
-    """Write what stands in for an ablated Brief State: goal and raw action history (paper, Table 3)."""
+    """Write goal and raw action history in place of a Brief State.
+
+    This is the ablation of the paper's Table 3.
+    """
     return f"goal: {plain_goal(goal)}\nroom: {room}\ndid: " + "; ".join(actions[-max_actions:])

@@ -129,7 +129,10 @@ def ask_rows(rows: Sequence[Hashable], ask: Callable[[int], ChatReply], max_para
 
 
 def one_of(choices: Sequence[str]) -> dict[str, object]:
-    """Return the `response_format` of an answer that is one of these texts in quotation marks, in one line."""
+    """Return a `response_format` that allows only one of these texts.
+
+    It stands in quotation marks, in one line.
+    """
     return {
         "type": "json_schema",
         "json_schema": {"name": "command", "strict": True, "schema": {"type": "string", "enum": list(choices)}},

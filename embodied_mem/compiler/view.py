@@ -87,13 +87,19 @@ def start_view(
     task_id: str = "",
     images: tuple[bytes, ...] = (),
 ) -> View:
-    """Return the view of an episode that starts with `observation`, its Brief State included."""
+    """Return the view of an episode that starts with `observation`.
+
+    The Brief State is included.
+    """
     room = compact_room(observation.partition("Your task is to:")[0])
     return View(goal, room, experiences, [], start_state(goal, room), first=observation, task_id=task_id, images=images)
 
 
 def render_experiences(experiences: Sequence[Experience]) -> str:
-    """Write the pool M as text: of each experience its line, if it has one."""
+    """Write the pool M as text, one line per experience.
+
+    An experience may have no line.
+    """
     return "\n".join(line for experience in experiences if (line := experience.brief())) or "nothing"
 
 
@@ -122,7 +128,7 @@ def render_trajectories(experiences: Sequence[Experience], fits: Callable[[str],
 
 
 def place_of(turns: Sequence[tuple[str, str]], reader: Reader = DEFAULT) -> str:
-    """Return the place reached last, as the answers tell; empty if none was."""
+    """Return the place reached last, by the answers; empty if none."""
     return next((place for _, answer in reversed(turns) if (place := reader.read(answer).arrived_at)), "")
 
 
@@ -157,12 +163,12 @@ def executor_text(
 
 
 def compile_prompt(view: View, brief: bool = True) -> str:
-    """Write the prompt of a step; without `brief`, the action history for the Brief State.
+    """Write the prompt of a step.
 
-    A Brief State also tells which memories are used up: where one names a place that was searched, or that is not in
-    this room, an `x` stands behind it (a number that the room does not have stands for the first of its kind), and
-    `left` holds the first place of every kind that was not searched. That a place is missing from a list is hard to
-    see for a small model; that it stands in one is easy.
+    Without `brief`, the action history stands for the Brief State. A Brief State also tells which memories are used up:
+    where one names a place that was searched, or that is not in this room, an `x` stands behind it (a number that the
+    room does not have stands for the first of its kind), and `left` holds the first place of every kind that was not
+    searched. That a place is missing from a list is hard to see for a small model; that it stands in one is easy.
     """
     action, observation = view.turns[-1] if view.turns else ("", "")
     memory = view.memory

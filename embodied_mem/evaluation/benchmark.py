@@ -80,7 +80,10 @@ class EpisodeResult:
         return (getattr(self, field.name) for field in dataclasses.fields(self))
 
     def count(self, name: str) -> float:
-        """Return what a field, or a name in `more`, holds; 0 where nothing was counted."""
+        """Return the value of a field or of a name in `more`.
+
+        It is 0 where nothing was counted.
+        """
         return float(self.more.get(name, getattr(self, name, 0)))
 
 
@@ -88,7 +91,10 @@ FIELDS = tuple(field.name for field in dataclasses.fields(EpisodeResult) if fiel
 
 
 def episodes_data(world: str, episodes: Sequence[EpisodeResult], **protocol: Any) -> dict[str, Any]:
-    """Return what a report holds of its episodes: the world, the protocol, and rows under one head of columns."""
+    """Return what a report holds of its episodes.
+
+    That is the world, the protocol, and rows under one head of columns.
+    """
     more = list(dict.fromkeys(name for episode in episodes for name in episode.more))
     rows = [
         [getattr(episode, name) for name in FIELDS] + [episode.more.get(name) for name in more] for episode in episodes
@@ -123,7 +129,7 @@ def option(
     choices: Iterable[str] | Callable[[], Iterable[str]] = (),
     kind: Callable[[str], Any] | None = None,
 ) -> Any:
-    """Make a field of a benchmark's configuration that is an option of the command line, too.
+    """Make a configuration field that is a command-line option, too.
 
     Args:
         default: its value; a tuple makes an option with any number of values, False one without a value.
@@ -157,7 +163,10 @@ def trace_option(what: str) -> Any:
 
 
 def chosen_by(config: Any) -> dict[str, Any]:
-    """Make a configuration as JSON data for a report, without `trace`, which says nothing of what is played."""
+    """Make a configuration as JSON data for a report, without `trace`.
+
+    A trace says nothing of what is played.
+    """
     return {name: value for name, value in dataclasses.asdict(config).items() if name != "trace"}
 
 

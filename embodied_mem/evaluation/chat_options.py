@@ -33,7 +33,7 @@ OTHER_MODELS = ("memory_model", "perceiver_model", "compiler_model")
 
 
 def chat_agents(agents: Iterable[str]) -> dict[str, str]:
-    """Name the chat agents, each with the agent by rules of its parts."""
+    """Name the chat agents, each with the rule agent of its parts."""
     return {CHAT_AGENT if name == "full" else f"chat_{name}": name for name in agents}
 
 
@@ -136,12 +136,15 @@ def check_parallel(config: Any) -> None:
 
 
 def usage_of(model: ChatModel | None) -> dict[str, Any]:
-    """Return what a report says of the model: its name and what it was asked; nothing where no agent asks one."""
+    """Return a report's part on the model: its name and usage.
+
+    It is empty where no agent asks one.
+    """
     return {"chat_model": model.name, "usage": model.meter.to_json()} if model is not None else {}
 
 
 def usage_line(report: Mapping[str, Any]) -> str:
-    """Return the cost of a report in words; empty where no model was asked."""
+    """Return the cost of a report in words; empty without a model."""
     if "usage" not in report:
         return ""
     use = report["usage"]

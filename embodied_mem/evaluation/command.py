@@ -60,10 +60,10 @@ def is_installed(module: str) -> bool:
 
 
 def run(main: Callable[[], object], *, resumes: bool = False) -> None:
-    """Calls `main`; an error of the caller's, a missing extra too, ends the process with its message and status 2.
+    """Call `main`; end with status 2 on an error of the caller's.
 
-    Ctrl-C ends it with status 130 and one line. A reader that closed the pipe of standard output, as `head` does, ends
-    it without a word and with status 141.
+    A missing extra is such an error, too. Its message is printed. Ctrl-C ends the process with status 130 and one line. A
+    reader that closed the pipe of standard output, as `head` does, ends it without a word and with status 141.
 
     One of several processes ends at once, whatever the error is: a normal end waits for the others, who may wait for
     this one.
@@ -121,7 +121,10 @@ def _is_closed_pipe(file: TextIO) -> bool:
 
 
 def _several() -> bool:
-    """Return whether this is one of several processes; without starting jax where it has not been started."""
+    """Return whether this is one of several processes.
+
+    It does not start jax where it has not been started.
+    """
     if "jax" not in sys.modules:
         return False
     import jax
@@ -130,7 +133,10 @@ def _several() -> bool:
 
 
 def output_file(name: str) -> pathlib.Path:
-    """Check a file that a program writes at its end, for `type=` of an option."""
+    """Check a program's output file, for `type=` of an option.
+
+    The program writes it at its end.
+    """
     path = pathlib.Path(name).absolute()
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"expected a file, got the folder {name}")
@@ -141,7 +147,10 @@ def output_file(name: str) -> pathlib.Path:
 
 
 def output_folder(name: str) -> pathlib.Path:
-    """Return the folder that a program writes to, for `type=` of an option; see `output_file`."""
+    """Return a program's output folder, for `type=` of an option.
+
+    See `output_file`.
+    """
     return output_file(str(pathlib.Path(name) / "file")).parent
 
 

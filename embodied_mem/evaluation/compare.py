@@ -106,7 +106,7 @@ def _by_row(episodes: Sequence[EpisodeResult]) -> dict[_Key, dict[tuple[str, int
 
 
 def _row(first: Sequence[EpisodeResult], second: Sequence[EpisodeResult], **names: Any) -> dict[str, Any]:
-    """Means of both sides and the difference [mean, low, high] of each metric."""
+    """Return both sides' means and each metric's difference [mean, low, high]."""
     groups: dict[str, int] = {}
     group = np.array([groups.setdefault(one.group or one.task, len(groups)) for one in first])
     counts = np.bincount(group)

@@ -43,7 +43,9 @@ _WIDTH = 38
 def demo(
     num_homes: int, num_tasks: int, seed: int, output: TextIO, commands: bool = False, trace: TextIO | None = None
 ) -> np.ndarray:
-    """Play and print; return float[homes, tasks, 2 robots, 2]: won, and steps taken.
+    """Play and print; return float[homes, tasks, 2 robots, 2].
+
+    The last axis holds won, and steps taken.
 
     Args:
         num_homes: homes of the seeds from `seed` on.
@@ -74,7 +76,7 @@ def demo(
 
 
 def steps_of(played: Played) -> str:
-    """Give the steps of a solved task, or that it was not solved."""
+    """Give the steps of a solved task, or say `not solved`."""
     return f"{len(played.actions)} steps" if played.won else "not solved"
 
 

@@ -39,7 +39,10 @@ from embodied_mem.registry import hint, load, names, register
 
 
 def main(arguments: Sequence[str] | None = None, prog: str | None = None) -> dict[str, Any]:
-    """Plays, prints the table, returns the report; `prog` is how the program is called."""
+    """Play, print the table and return the report.
+
+    `prog` is how the program is called.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if any(word.partition("=")[0] == "--compare" for word in given):
         return _compare(given, prog)
@@ -127,7 +130,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _added_methods(given: Sequence[str]) -> list[str]:
-    """Register the classes of `--method`, before names of deliveries are checked, and return their names."""
+    """Register the classes of `--method` and return their names.
+
+    This comes before names of deliveries are checked.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--method", action="append", default=[])
     found = []

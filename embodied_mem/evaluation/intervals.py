@@ -20,7 +20,9 @@ Z95 = 1.959963984540054
 
 
 def wilson(rate: float, count: int) -> tuple[float, float]:
-    """Return the 95 % Wilson score interval (low, high) of a rate measured on `count` independent tasks.
+    """Return the 95 % Wilson score interval (low, high) of a rate.
+
+    The rate is measured on `count` independent tasks.
 
     Args:
         rate: in [0, 1]; with several seeds the mean over all episodes.
@@ -46,7 +48,9 @@ def success_row(won: ArrayLike) -> dict[str, Any]:
 def paired_difference(
     first: ArrayLike, second: ArrayLike, *, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float, float]:
-    """(mean of first - second, low, high): 95 % bootstrap interval over tasks.
+    """Return (mean of first - second, low, high).
+
+    The interval is a 95 % bootstrap interval over tasks.
 
     Args:
         first: [tasks] or [tasks, seeds], an outcome per episode.

@@ -41,14 +41,19 @@ class Parity(Protocol):
     options: Mapping[str, Any]
 
     def actions(self, env: Any, rng: np.random.Generator) -> list[str]:
-        """Return what is to be played in an episode that begins as `env`, a copy of the native env."""
+        """Return the actions to play in an episode that begins as `env`.
+
+        `env` is a copy of the native env.
+        """
 
     def feedback(self, observation: str) -> str:
         """Return the part of a native observation that the simulator says, too."""
 
 
 def compare(native: Any, simulator: Any, world: Parity, number: int, seed: int) -> dict[str, Any]:
-    """Play one task in two vector envs of one env each, and return what each said of each step.
+    """Play one task in two vector envs of one env each.
+
+    Returns what each said of each step.
 
     Args:
         native: where the actions are planned.
@@ -88,7 +93,10 @@ def compare(native: Any, simulator: Any, world: Parity, number: int, seed: int) 
 
 
 def summary(tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the counts of a comparison: tasks, steps per aspect, first differences by kind of action."""
+    """Return the counts of a comparison.
+
+    They are tasks, steps per aspect, first differences by kind of action.
+    """
     steps = [step for task in tasks.values() for step in task["steps"]]
     first = {name: _first(task["steps"]) for name, task in tasks.items()}
     until = 0
@@ -149,7 +157,10 @@ def readable(report: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str], prog: str = "embodied-mem parity") -> dict[str, Any]:
-    """Compare a world with its simulator and write the report, as JSON and beside it as Markdown."""
+    """Compare a world with its simulator and write the report.
+
+    It is written as JSON and beside it as Markdown.
+    """
     parser = argparse.ArgumentParser(prog=prog, description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("world", choices=names("parity"))
     parser.add_argument("--backend", help="the simulator; default: the world's first")

@@ -71,7 +71,7 @@ def manifest(command: Sequence[str] | None = None, **facts: object) -> dict[str,
 
 
 def _program() -> list[str]:
-    """Return the program's call: a module by name, a file of the repository by path."""
+    """Return the program's call: a module's name or a repository file's path."""
     path = pathlib.Path(sys.argv[0]).resolve()
     if not path.is_relative_to(_ROOT):
         return [path.name]
@@ -124,7 +124,10 @@ def write_report(
     facts: Mapping[str, Any],
     curves: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> dict[str, Any]:
-    """Writes `report.json`, `report.md` and, with curves, `curves.png`; returns what the JSON file holds."""
+    """Write `report.json`, `report.md` and, with curves, `curves.png`.
+
+    Returns what the JSON file holds.
+    """
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     data = summary(scores, facts)
@@ -138,7 +141,7 @@ def write_report(
 
 
 def write_result(path: pathlib.Path, report: Mapping[str, Any]) -> None:
-    """Writes a report as JSON, in one step; episodes stand one a line."""
+    """Write a report as JSON, in one step, one episode a line."""
     report = dict(report)
     episodes = report.pop("episodes", None)
     text = json.dumps(report, indent=1)
@@ -152,7 +155,7 @@ def write_result(path: pathlib.Path, report: Mapping[str, Any]) -> None:
 
 
 def pack_episodes(path: pathlib.Path) -> None:
-    """Move the episodes of a report into the file that `read_result` reads them from."""
+    """Move a report's episodes into the file that `read_result` reads."""
     report = json.loads(path.read_text())
     if (episodes := report.pop("episodes", None)) is not None:
         lines = "".join(f"{json.dumps(row)}\n" for row in (episodes["columns"], *episodes["rows"]))
@@ -161,9 +164,10 @@ def pack_episodes(path: pathlib.Path) -> None:
 
 
 def read_result(path: str | os.PathLike[str]) -> Any:
-    """Read a report with its episodes, which may be packed beside it in `NAME.episodes.jsonl.xz`.
+    """Read a report with its episodes.
 
-    That file has a line of column names, then a line per episode.
+    They may be packed beside it in `NAME.episodes.jsonl.xz`. That file has a line of column names, then a line per
+    episode.
     """
     path = pathlib.Path(path)
     report, packed = json.loads(path.read_text()), path.with_suffix(".episodes.jsonl.xz")
@@ -186,7 +190,10 @@ CURVES = (
 
 
 def draw_curves(path: pathlib.Path, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
-    """Draws the learning curves of the stages side by side into a PNG file; False if no stage has any."""
+    """Draw the stages' learning curves side by side into a PNG file.
+
+    Returns False if no stage has any.
+    """
     import matplotlib
 
     matplotlib.use("Agg")

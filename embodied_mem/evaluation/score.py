@@ -56,7 +56,7 @@ def result_of(
     make_teacher: Callable[[], Teacher] | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> EpisodeResult:
-    """Make the result of an episode that was played with the delivery `name`.
+    """Make the result of an episode played with the delivery `name`.
 
     `more` counts per episode: `executor_in`, `executor_out` (tokens that the executor read and wrote), `prefill_ms`,
     `decode_ms` (of its time, without compiling), `compiler_tokens`, `compiler_ms`, `refused` (commands without effect),
@@ -101,10 +101,11 @@ def _memory_tokens(delivered: Sequence[Delivered], tokenizer: Tokenizer | None) 
 def withheld_in(
     trajectory: Trajectory, make_teacher: Callable[[], Teacher] | None = None, tokenizer: Tokenizer | None = None
 ) -> dict[str, int]:
-    """Count `COUNTS` in an episode; without a teacher none is judged, without a tokenizer only soft tokens count.
+    """Count `COUNTS` in an episode.
 
-    Right is what the teacher does that the compiler learned from: it reads the same experiences, the same Brief State
-    and the same observation, and says nothing where memory has nothing to add.
+    Without a teacher none is judged, without a tokenizer only soft tokens count. Right is what the teacher does that
+    the compiler learned from: it reads the same experiences, the same Brief State and the same observation, and says
+    nothing where memory has nothing to add.
     """
     from embodied_mem.training.teachers.dagger import relabel
 
@@ -180,10 +181,10 @@ class Score:
         return wilson(self.success, len(self.won))
 
     def to_json(self, baseline: Score | None = None) -> dict[str, Any]:
-        """Make the row as JSON data; with a baseline also the paired difference to it.
+        """Make the row as JSON data.
 
-        Rates are per step, and times of a batch are shared by its rows. `parse_rate` is the share of compiler outputs
-        that are well formed, 1 without a compiler.
+        With a baseline it also has the paired difference to it. Rates are per step, and times of a batch are shared by
+        its rows. `parse_rate` is the share of compiler outputs that are well formed, 1 without a compiler.
         """
         per_step, outputs = self.per_step, self.table("outputs").sum()
         executor_in, executor_out = per_step("executor_in"), per_step("executor_out")
@@ -402,10 +403,11 @@ def score(
     executor: Acts | None = None,
     **more: Any,
 ) -> dict[str, Score]:
-    """Return the rows of the deliveries, each of which plays the first `num_tasks` tasks of `envs` once per seed.
+    """Score deliveries and return their rows.
 
-    `executor` acts in place of the bundle's own. Models are compiled for batches of 16 and of the configuration's size,
-    or of `batch_size` where one is given. For `more` see `score_deliveries`.
+    Each plays the first `num_tasks` tasks of `envs` once per seed. `executor` acts in place of the bundle's own. Models
+    are compiled for batches of 16 and of the configuration's size, or of `batch_size` where one is given. For `more`
+    see `score_deliveries`.
     """
     from embodied_mem.training.tasks import sources_of
 

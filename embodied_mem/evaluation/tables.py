@@ -10,7 +10,10 @@ from typing import Any
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], *more: str) -> str:
-    """Make a Markdown table; lines in `more` stand below it, after an empty one."""
+    """Make a Markdown table.
+
+    Lines in `more` stand below it, after an empty one.
+    """
     lines = ["|" + "".join(f" {cell} |" if cell else " |" for cell in cells) for cells in (head, *rows)]
     lines.insert(1, "|" + "---|" * len(head))
     return "\n".join([*lines, "", *more] if more else lines)
@@ -34,7 +37,7 @@ def rate(share: float, interval: Sequence[float], digits: int = 1) -> str:
 
 
 def difference(values: Sequence[float] | None, scale: float = 100, digits: int = 1) -> str:
-    """(mean, low, high) of a difference as "+5.0 [-1.0, +9.0]"; "-" where there is none."""
+    """Format (mean, low, high) as "+5.0 [-1.0, +9.0]"; "-" without values."""
     if not values:
         return "-"
     mean, low, high = (f"{scale * value:+.{digits}f}" for value in values)
@@ -42,7 +45,10 @@ def difference(values: Sequence[float] | None, scale: float = 100, digits: int =
 
 
 def executor_cells(row: Mapping[str, Any]) -> list[str]:
-    """Tokens and time of the executor, reading and writing apart; "-" in results from before."""
+    """Return the executor's tokens and time, reading and writing apart.
+
+    They are "-" in results from before.
+    """
     names = "executor_tokens_in", "executor_tokens_out", "executor_prefill_ms", "executor_decode_ms"
     values = [row.get(f"{name}_per_step") for name in names]
     if None in values:

@@ -112,7 +112,9 @@ class Prices:
 
 
 def prices_of(table: Mapping[str, Prices | tuple[float, float]] | None, model: str) -> Prices | None:
-    """Look up `model` in a table {name: Prices or (prompt, completion)}; None without.
+    """Look up `model` in a table of prices; None without one.
+
+    The entries are Prices or (prompt, completion).
 
     Raises:
         InvalidInputError: the table does not have the model: a cost of zero would be a wrong result.

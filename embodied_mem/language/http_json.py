@@ -135,7 +135,7 @@ class HttpJson:
         is_streamed: bool = False,
         since: float | None = None,
     ) -> T:
-        """Return what `read` makes of the answer, or of the events of a stream.
+        """Return what `read` makes of the answer or a stream's events.
 
         A server that answers with one JSON object in place of a stream is read as a stream of one event.
 
@@ -193,7 +193,10 @@ class HttpJson:
         return self._hide(json.dumps(answer))[:_MAX_SHOWN]
 
     def _wait_s(self, failure: FailedTry, attempt: int) -> float:
-        """Return the seconds before the next try; a date in `Retry-After` is ignored."""
+        """Return the seconds before the next try.
+
+        A date in `Retry-After` is ignored.
+        """
         try:
             wait_s = max(0.0, float(failure.retry_after or "none"))
         except ValueError:
@@ -218,7 +221,10 @@ class HttpJson:
         return text
 
     def _open(self) -> None:
-        """Make the client of this process; that of its parent has another loop."""
+        """Make the client of this process.
+
+        That of its parent has another loop.
+        """
         import httpx
 
         try:
@@ -393,7 +399,10 @@ def _close(client: httpx.AsyncClient, process: int) -> None:
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Read those that the system trusts, which takes longer than a request."""
+    """Read the certificates that the system trusts.
+
+    This takes longer than a request.
+    """
     return ssl.create_default_context()
 
 

@@ -30,7 +30,9 @@ _HASHED = "sha256:"
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """Return a PNG file of uint8[height, width, 3]; the same pixels give the same bytes.
+    """Return a PNG file of uint8[height, width, 3].
+
+    The same pixels give the same bytes.
 
     Raises:
         InvalidInputError: another shape or type.
@@ -50,7 +52,7 @@ def png(pixels: np.ndarray) -> bytes:
 
 
 def observation(text: str, info: Mapping[str, Any], row: int) -> Observation:
-    """Return the text and the pictures that a row of a vector environment sees.
+    """Return what a row of a vector environment sees: text and pictures.
 
     Raises:
         InvalidInputError: what stands there is no picture.
@@ -84,7 +86,9 @@ class ImagePool:
         return {"images": names} | ({"image_files": new} if new else {})
 
     def read(self, record: Mapping[str, Any], count: int) -> list[tuple[bytes, ...]]:
-        """Return the pictures of a record, in `count` groups; empty ones where it has none.
+        """Return the pictures of a record, in `count` groups.
+
+        They are empty where it has none.
 
         Raises:
             InvalidInputError: another number of groups, a picture that no record holds, or one of another hash.
@@ -101,7 +105,9 @@ class ImagePool:
 
 
 def content(text: str, images: Sequence[Picture] = ()) -> str | list[dict[str, object]]:
-    """Return what a message says: the text alone, or with pictures after it, as OpenAI's content parts.
+    """Return a message's content: the text, or text and pictures.
+
+    With pictures, it has OpenAI's content parts, the text first.
 
     Raises:
         InvalidInputError: something that is no picture.
@@ -191,7 +197,10 @@ def pixels(data: bytes) -> np.ndarray:
 
 
 def without_images(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with `sha256:...` instead of each picture that stands in them; others are as they were."""
+    """Replace each picture in messages by `sha256:...`.
+
+    Other messages are as they were.
+    """
     return [
         {**message, "content": [_hashed(part) for part in said]}
         if isinstance(message, dict) and isinstance(said := message.get("content"), list)

@@ -84,10 +84,11 @@ def complete_json(
 
 
 def read_json(text: str, schema: Json) -> tuple[object, str]:
-    """Return (value, what is wrong with it) of an answer; the second is empty if it fits.
+    """Return (value, what is wrong with it) of an answer.
 
-    A property that is null, need not be there and may not be null counts as left out: what `strict_form` asks for.
-    Where the value may stand: `find_json`. Takes time in proportion to the length of the text.
+    The second is empty if the value fits. A property that is null, need not be there and may not be null counts as left
+    out: what `strict_form` asks for. Where the value may stand: `find_json`. Takes time in proportion to the length of
+    the text.
     """
 
     def check(value: object) -> tuple[object, str]:
@@ -98,7 +99,7 @@ def read_json(text: str, schema: Json) -> tuple[object, str]:
 
 
 def find_json(text: str, check: Callable[[object], tuple[object, str]]) -> tuple[object, str]:
-    """Return (value, what is wrong with it) of the JSON in an answer.
+    """Return (value, what is wrong with it) of an answer's JSON.
 
     That is the whole answer, but for a Markdown fence; or else the object or list with which `check` finds nothing
     wrong, among words, fences and thoughts (`without_thoughts`). Several of them that differ are none, an answer that
@@ -125,7 +126,7 @@ def find_json(text: str, check: Callable[[object], tuple[object, str]]) -> tuple
 
 
 def close_json(text: str) -> str:
-    """Close a JSON object that was cut off; "" if there is none.
+    """Close a JSON object that was cut off; "" without one.
 
     close_json('{"facts": [["mug", "on", "table"], ["spo')       # '{"facts": [["mug", "on", "table"]]}'
     """
@@ -156,9 +157,10 @@ def close_json(text: str) -> str:
 
 
 def without_thoughts(text: str) -> str:
-    """Return an answer without what a model thought aloud: `<think>...</think>` and the forms of other models.
+    """Return an answer without what a model thought aloud.
 
-    An end alone ends thoughts that began in the prompt. A beginning without an end is left out by itself.
+    That is `<think>...</think>` and the forms of other models. An end alone ends thoughts that began in the prompt. A
+    beginning without an end is left out by itself.
     """
     return _spoken(text)[0].strip()
 
@@ -191,7 +193,10 @@ def _spoken(text: str) -> tuple[str, bool]:
 
 
 def _values_in(text: str, at_end: bool) -> Iterator[object]:
-    """Yield outermost objects and lists; with `at_end`, only the one that ends the text."""
+    """Yield outermost objects and lists.
+
+    With `at_end`, only the one that ends the text is yielded.
+    """
     decoder = json.JSONDecoder(parse_constant=_refuse)
     # What fails may be tried again inside, so the work is bounded: some 20 reads of the text.
     size, start, effort = len(text.rstrip(" \t\r\n`~*")), 0, 100_000 + 20 * len(text)
@@ -240,7 +245,10 @@ def _is_nest(value: object) -> bool:
 
 
 def _without_fence(text: str) -> str:
-    """Return what a Markdown fence holds that is all of the text; else the text."""
+    """Return the content of a Markdown fence around the whole text.
+
+    Without such a fence, the text itself is returned.
+    """
     first, newline, rest = text.partition("\n")
     language = first.removeprefix("```").strip()
     begins = newline and first.startswith("```") and (not language or (language.isascii() and language.isalpha()))
@@ -252,7 +260,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def strict_form(schema: Json) -> Json | None:
-    """Return the schema in the form that servers with a strict mode want.
+    """Return the schema in the form for servers' strict mode.
 
     Every property is required, and there are none besides; an optional one may be null. None if there is no such form:
     an object may have any properties.
@@ -340,7 +348,7 @@ def check_schema(schema: object, where: str = "schema") -> None:
 
 
 def problems(value: object, schema: Json | bool, where: str = "the answer") -> Iterator[str]:
-    """Yield one sentence for each way in which a value does not fit a schema."""
+    """Yield a sentence for each way a value violates a schema."""
     if isinstance(schema, bool):
         if not schema:
             yield f"{where} is not allowed"

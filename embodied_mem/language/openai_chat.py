@@ -213,7 +213,10 @@ class _Reading:
         self._give(piece[: len(piece) - len(self._half)])
 
     def _give(self, piece: str) -> None:
-        """Pass on a piece as valid Unicode; JSON can hold halves of characters."""
+        """Pass on a piece as valid Unicode.
+
+        JSON can hold halves of characters.
+        """
         if not piece:
             return
         try:
@@ -275,7 +278,10 @@ def _estimate(messages: Sequence[Message], text: str) -> Usage:
 
 
 def _format(response_format: Json | None, is_strict: bool) -> Json | None:
-    """Write the format with the strict form of its schema; without strict mode where there is none."""
+    """Write the format with the strict form of its schema.
+
+    Strict mode is off where there is no such form.
+    """
     described = response_format.get("json_schema") if isinstance(response_format, dict) else None
     if response_format is None or not isinstance(described, dict) or not described.get("strict"):
         return response_format

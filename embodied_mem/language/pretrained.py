@@ -157,7 +157,10 @@ class PretrainedTokenizer:
 
 @functools.lru_cache(maxsize=16)
 def _compiled(template: str) -> Any:
-    """Return the template in a sandbox, with the settings and functions that published templates expect."""
+    """Compile the template in a sandbox.
+
+    It gets the settings and functions that published templates expect.
+    """
     try:
         import jinja2
         from jinja2.ext import Extension
@@ -260,7 +263,7 @@ def backend_from_gguf(metadata: Mapping[str, Any]) -> Any:
 
 
 def roles_from_gguf(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Names of the tokens for `Tokenizer`'s roles, as far as the metadata has them.
+    """Return the token names of `Tokenizer`'s roles that the metadata has.
 
     Raises:
         InvalidInputError: one is no token of the vocabulary.

@@ -13,7 +13,7 @@ from ..errors import InvalidInputError
 
 
 def prompt(package: str, name: str) -> str:
-    """Return the text of `prompts/<name>.txt` of a package, without the blank space around it.
+    """Return the text of a package's `prompts/<name>.txt`, stripped.
 
     Raises:
         InvalidInputError: there is none; the known ones are listed.

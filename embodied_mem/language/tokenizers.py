@@ -150,7 +150,10 @@ class Tokenizer:
         self._lines: dict[str, list[int]] = {}
 
     def _line_by_line_newline(self, description: dict[str, Any]) -> int | None:
-        """Id of the newline if lines can be encoded one by one, as the pieces of `train_bpe` allow; else None."""
+        """Return the newline's id if lines can be encoded one by one.
+
+        The pieces of `train_bpe` allow it; else it is None.
+        """
         steps = (description.get("pre_tokenizer") or {}).get("pretokenizers") or [{}]
         if steps[0].get("pattern") != {"Regex": _PIECES} or description.get("normalizer") is not None:
             return None
@@ -178,7 +181,7 @@ class Tokenizer:
         return tokenizer
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tokenizer to the file `path` as `tokenizer.json`, whole or not at all."""
+        """Write the tokenizer to `path` as `tokenizer.json`, whole or not at all."""
         path = pathlib.Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, self._backend.to_str(pretty=True))
@@ -213,7 +216,10 @@ class Tokenizer:
         return [[*head, *row.ids, *tail] for row in rows]
 
     def _encode_lines(self, text: str, newline: int) -> list[int]:
-        """Ids of `text`, put together from remembered lines: texts of one world share most of them."""
+        """Return ids of `text`, put together from remembered lines.
+
+        Texts of one world share most of them.
+        """
         ids: list[int] = []
         lines = self._lines
         for line in text.split("\n"):
@@ -253,7 +259,9 @@ class Tokenizer:
     def pad(
         self, rows: Sequence[Sequence[int]], length: int | None = None, *, left: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`rows` as one array: (ids int32[B, L], mask bool[B, L], True where a token of a row stands).
+        """Return `rows` as one array: (ids int32[B, L], mask bool[B, L]).
+
+        The mask is True where a token of a row stands.
 
         Args:
             rows: token ids of each row.
@@ -287,7 +295,7 @@ class Tokenizer:
         return found
 
     def token(self, index: int) -> str:
-        """Name of the token `index` in the vocabulary's own spelling; empty if there is none."""
+        """Return token `index` in the vocabulary's own spelling; empty without one."""
         return self._backend.id_to_token(index) or ""
 
     def _required(self, role: str) -> int:

@@ -208,7 +208,10 @@ class _Server(ThreadingHTTPServer):
 
 
 def make_server(worlds: Worlds, host: str = "127.0.0.1", port: int = 36001) -> ThreadingHTTPServer:
-    """Make the server of a world's envs; `serve_forever()` runs it, `shutdown()` ends it. Port 0 takes a free one."""
+    """Make the server of a world's envs.
+
+    `serve_forever()` runs it, `shutdown()` ends it. Port 0 takes a free one.
+    """
     return _Server((host, port), type("Handler", (_Handler,), {"worlds": worlds}))
 
 

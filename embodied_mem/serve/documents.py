@@ -67,7 +67,10 @@ class Documents:
                 raise InvalidInputError(f"documents: index: expected paths, None or False, got {shown(put[3])}")
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Put and delete; a document that is put again keeps its place and when it was created."""
+        """Put and delete documents.
+
+        A document that is put again keeps its place and when it was created.
+        """
         time = event["time"]
         for labels, key, value, index in event["puts"]:
             documents = self._of.setdefault(tuple(labels), {})
@@ -91,7 +94,7 @@ class Documents:
         self._of = found
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove documents that name an object, and those with a label that is a user's name."""
+        """Remove documents with an object's name or a user's name as label."""
         gone = [
             (namespace, key)
             for namespace, key, document in self.below(())

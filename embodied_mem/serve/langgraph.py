@@ -91,11 +91,17 @@ class MemoryBaseStore(BaseStore):
         self.close()
 
     def compact(self) -> None:
-        """Write what there is and remove the log of what was before, deleted values with it."""
+        """Write what there is and remove the log of the past.
+
+        Deleted values go with it.
+        """
         self.store.snapshot()
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Return the answers, as of before the writes of this batch, of which the last one to a key counts."""
+        """Return the answers as of before the writes of this batch.
+
+        The last write to a key counts.
+        """
         ops = list(ops)
         with self._lock:
             puts: dict[tuple[Namespace, str], list[Any]] = {}
@@ -152,7 +158,10 @@ class MemoryBaseStore(BaseStore):
         return [SearchItem(**_fields(*row), score=score) for row, score in zip(found[chosen], scores[chosen])]
 
     def _scores(self, query: str, rows: Sequence[tuple[Namespace, str, Document]]) -> list[float | None]:
-        """Cosine of the query to the nearest text of each document; None where it has no text to search by."""
+        """Return the cosine of the query to each document's nearest text.
+
+        It is None where a document has no text to search by.
+        """
         new = [
             (space, key, doc) for space, key, doc in rows if self._vectors.get((space, key), ("",))[0] != doc.updated
         ]
@@ -181,7 +190,10 @@ class MemoryBaseStore(BaseStore):
 
 
 def _checked(value: Any) -> dict[str, Any] | None:
-    """Return a copy of a JSON object. Raises InvalidInputError for what JSON does not hold."""
+    """Return a copy of a JSON object.
+
+    Raises InvalidInputError for what JSON does not hold.
+    """
     if value is None:
         return None
     try:
@@ -210,7 +222,10 @@ def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
 
 
 def _fits(have: Any, want: Any) -> bool:
-    """Match a value against a filter: a value, or operators such as {"$gt": 3}; objects by their fields."""
+    """Match a value against a filter.
+
+    A filter is a value, or operators such as {"$gt": 3}; objects are matched by their fields.
+    """
     if isinstance(want, Mapping):
         if any(name.startswith("$") for name in want):
             return all(_compared(name, have, one) for name, one in want.items())

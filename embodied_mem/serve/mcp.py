@@ -110,7 +110,10 @@ class Memories:
 
     @contextlib.contextmanager
     def lend(self, user: str) -> Iterator[LifelongMemory]:
-        """Lend the memory of a user. Raises EmbodiedMemError where it cannot be opened."""
+        """Lend the memory of a user.
+
+        Raises EmbodiedMemError where it cannot be opened.
+        """
         if self._hot is None:
             yield self._of(user)
         else:
@@ -132,7 +135,7 @@ class Memories:
             return self._turns.setdefault(user, _Turn())
 
     async def call(self, user: str, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-        """Return the JSON text that a tool answers and False, or what was wrong and True."""
+        """Return (a tool's JSON text, False), or (what was wrong, True)."""
         try:
             turn = self._turn(user)
         except EmbodiedMemError as error:
@@ -238,7 +241,10 @@ def _package() -> tuple[Any, Any]:
 
 
 def serve_stdio(memories: Memories, user: str) -> None:
-    """Answer one client on standard input and output until it goes, or until SIGINT or SIGTERM ends the process."""
+    """Answer one client on standard input and output until it goes.
+
+    SIGINT or SIGTERM ends the process, too.
+    """
     server = make_server(memories, lambda: user)
     from mcp.server.stdio import stdio_server
 

@@ -94,7 +94,7 @@ class WorldEnvironment(Environment):
         self._done = True
 
     def reset(self, seed: int | None = None, episode_id: str | None = None, **kwargs: Any) -> WorldObservation:
-        """Start an episode: with a seed, the first one that it gives; without, the next.
+        """Start an episode: the first one of a seed, or the next.
 
         Args:
             seed: decides the task and all chance in it.
@@ -149,7 +149,9 @@ class WorldEnvironment(Environment):
 
 
 def app(world: str, max_sessions: int = 64, **options: Any) -> Any:
-    """Return the FastAPI application that serves a world, an env of its own for each client's session.
+    """Return the FastAPI application that serves a world.
+
+    Each client's session has an env of its own.
 
     Args:
         world: its name.
@@ -194,7 +196,10 @@ class ToolEnvironment:
         self._env, self._reward, self._done = env, 0.0, True
 
     def reset(self, seed: int | None = None, **row: Any) -> str:
-        """Start the episode of a row of the dataset: of its `seed`, else the next; return the first text."""
+        """Start the episode of a dataset row; return the first text.
+
+        It is that of its `seed`, else the next.
+        """
         self._reward = 0.0
         return self._told(self._env.reset(seed=seed))
 

@@ -15,9 +15,10 @@ SYSTEM_PROMPT = "You act in a text world. End your answer with a line that is on
 
 
 def command_of(reply: str) -> str:
-    """Find the command of a reply: the last `<action>…</action>`, else the last line that is not blank.
+    """Find a reply's command: the last `<action>…</action>`, else the last line.
 
-    Thoughts are left out: `<think>…</think>`, one without its end, and one that the chat template began.
+    The last line is the last that is not blank. Thoughts are left out: `<think>…</think>`, one without its end, and one
+    that the chat template began.
     """
     text = _THOUGHT.sub("", _after_thoughts(reply))
     tags = text.translate(_LOWER)
@@ -38,6 +39,6 @@ def _after_thoughts(reply: str) -> str:
 
 
 def prompt_of(text: str, info: dict[str, Any]) -> str:
-    """Write an observation with the commands that are possible now, where the world lists them."""
+    """Write an observation with the possible commands, where the world lists them."""
     commands = info.get("admissible_commands")
     return text if not commands else f"{text}\nPossible now: {', '.join(commands)}"

@@ -63,7 +63,10 @@ class SkyRLWorld(BaseTextEnv):
         self._info: dict[str, Any] = {}
 
     def init(self, prompt: Messages) -> tuple[Messages, dict[str, Any]]:
-        """Start the episode; return the prompt with the first text, and `{"task_id": ...}`."""
+        """Start the episode.
+
+        Returns the prompt with the first text, and `{"task_id": ...}`.
+        """
         if prompt is None or isinstance(prompt, str):
             raise InvalidInputError(f"prompt: expected a list of messages, got {prompt!r}")
         text, self._info = self._env.reset(seed=self._seed)
@@ -103,7 +106,7 @@ class SkyRLWorld(BaseTextEnv):
 
 
 def rows(world: str, num_tasks: int, first_seed: int = 0, **options: Any) -> list[dict[str, Any]]:
-    """List the rows of a dataset: one task per seed from `first_seed` on."""
+    """List a dataset's rows: one task per seed from `first_seed` on."""
     try:
         text = json.dumps(options)
     except TypeError as error:

@@ -145,7 +145,9 @@ GUIDE_SCHEMAS = _schemas(_GUIDE_TOOLS)
 def call(
     memory: LifelongMemory, name: str, arguments: str | Mapping[str, Any], compiler: MemoryCompiler | None = None
 ) -> str:
-    """Return the answer of a tool as JSON: what it returns, or {"error": what was wrong and what to do}.
+    """Return a tool's result as JSON, or an error.
+
+    The error is {"error": what was wrong and what to do}.
 
     Args:
         memory: of one scope; it is all that a tool can reach.

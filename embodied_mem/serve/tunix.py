@@ -86,7 +86,10 @@ class TunixWorld(BaseTaskEnv):
 
 
 def batches(num_tasks: int, batch_size: int, first_seed: int = 0) -> list[dict[str, Any]]:
-    """List the batches of a dataset, each {"prompts": [batch], "seed": int64[batch]}: a task per seed."""
+    """List the batches of a dataset, with a task per seed.
+
+    Each is {"prompts": [batch], "seed": int64[batch]}.
+    """
     num_tasks, batch_size = (
         checked_count(name, count, MAX_STEPS) for name, count in (("num_tasks", num_tasks), ("batch_size", batch_size))
     )

@@ -61,7 +61,7 @@ class WorldEnv(vf.Env[WorldEnvConfig]):
     """Plays a task with the agent `player`."""
 
     async def run(self, task: WorldTask, agents: Any) -> None:
-        """Play to the end of the episode, or until the agent's run ends."""
+        """Play until the episode or the agent's run ends."""
         world = TextEnv(task.data.world, **task.data.options)
         try:
             _, info = world.reset(seed=task.data.seed)

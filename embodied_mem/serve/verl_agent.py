@@ -106,10 +106,10 @@ class AlfworldEnvs:
         return list(texts), None, self._rows(texts, infos)
 
     def step(self, actions: Sequence[str]) -> tuple[list[str], None, list[float], list[bool], Infos]:
-        """Play a command in each env and return `(texts, None, rewards, dones, infos)`.
+        """Play a command in each env.
 
-        The reward is 10 where the game is won, else 0. A game that is over repeats its last answer. A command that is
-        none is answered "Nothing happens."
+        Returns `(texts, None, rewards, dones, infos)`. The reward is 10 where the game is won, else 0. A game that is
+        over repeats its last answer. A command that is none is answered "Nothing happens."
 
         Raises:
             InvalidInputError: not one `str` per env, or `reset` was never called.

@@ -35,7 +35,10 @@ MAX_PICTURE_BYTES = 1 << 26
 
 
 def trace_data(path: pathlib.Path) -> dict[str, Any]:
-    """Read what the page shows of a trace. Raises InvalidInputError for a line that is no episode."""
+    """Read what the page shows of a trace.
+
+    Raises InvalidInputError for a line that is no episode.
+    """
     episodes = []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):

@@ -112,7 +112,7 @@ class WorkingMemory:
         self.refusals[command] = Refusal(times + 1, self.observation)
 
     def keep(self, text: str) -> None:
-        """Adds to the last answers, of which `RECENT` stay."""
+        """Add to the last answers and drop all but `RECENT`."""
         self.recent = [*self.recent[-RECENT + 1 :], text]
 
 

@@ -58,7 +58,7 @@ class Situation:
     next_steps: Sequence[PlanStep] = ()
 
     def beliefs_of(self, kind: type[Known]) -> Known:
-        """Return the beliefs, which are of a world's kind.
+        """Return the beliefs as those of a world's kind.
 
         Raises:
             InternalError: they are another world's.

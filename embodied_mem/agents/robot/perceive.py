@@ -31,7 +31,9 @@ from embodied_mem.memory.observation import Perception
 def main(
     arguments: Sequence[str] | None = None, prog: str = "embodied-mem perceive", output: TextIO | None = None
 ) -> int:
-    """Run the command and return the exit status: 1 if the model gave no usable answer.
+    """Run the command and return the exit status.
+
+    It is 1 if the model gave no usable answer.
 
     Raises:
         DataNotFoundError: there is no such picture.

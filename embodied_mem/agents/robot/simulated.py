@@ -118,7 +118,10 @@ class SimulatedRobot:
         self.worked: list[bool] = []
 
     def begin(self, task: int, attempt: int = 0) -> None:
-        """Set up a task; the same task and attempt bring the same luck."""
+        """Set up a task.
+
+        The same task and attempt bring the same luck.
+        """
         observations, info = self._envs.reset(options={"task_indices": np.array([task])})
         self._rng = np.random.default_rng([self._seed, task, attempt])
         self.goal, self.task_id = info["goal"][0], info["task_id"][0]
@@ -128,7 +131,7 @@ class SimulatedRobot:
         self._take_in(observations, info)
 
     def observe(self) -> Outcome:
-        """Implement `Robot.observe`: the last answer, which holds until something is done."""
+        """Implement `Robot.observe`: give the last answer until something is done."""
         if self._blind:
             self._blind -= 1
             return Outcome("unknown")
@@ -192,7 +195,7 @@ class SimulatedRobot:
         self.held = arguments["thing"] if skill == roles.take else "" if skill == roles.put else self.held
 
     def _calls(self, skill: str) -> list[dict[str, str]]:
-        """Arguments with which a skill would work now, in order."""
+        """Return the arguments that would make a skill work now, in order."""
         calls = [read_command((self._skill[skill],), command) for command in sorted(self._accepted)]
         return [call.arguments for call in calls if call is not None]
 
