@@ -62,8 +62,8 @@ def is_installed(module: str) -> bool:
 def run(main: Callable[[], object], *, resumes: bool = False) -> None:
     """Call `main`; end with status 2 on an error of the caller's.
 
-    A missing extra is such an error, too. Its message is printed. Ctrl-C ends the process with status 130 and one line. A
-    reader that closed the pipe of standard output, as `head` does, ends it without a word and with status 141.
+    A missing extra is such an error, too. Its message is printed. Ctrl-C ends the process with status 130 and one line.
+    A reader that closed the pipe of standard output, as `head` does, ends it without a word and with status 141.
 
     One of several processes ends at once, whatever the error is: a normal end waits for the others, who may wait for
     this one.
