@@ -71,7 +71,9 @@ class StoredTensor(Protocol):
 def place_array(
     shape: tuple[int, ...], sharding: jax.sharding.Sharding | None, read: Callable[[Index], np.ndarray]
 ) -> jax.Array:
-    """Returns the array of which `read` gives any part, on the devices of `sharding` (None: the default device).
+    """Builds an array on the devices of a sharding, part by part.
+
+    `read` gives any part; a `sharding` of None is the default device.
 
     Each distinct part is read once, whatever number of devices hold a copy of it, and freed before the next is read.
     """
@@ -91,14 +93,17 @@ def place_array(
 
 
 def check_shape(tensor: StoredTensor, name: str, shape: tuple[int, ...]) -> None:
-    """Raises CheckpointError if what is stored for a parameter of `shape` (one layer's) has another shape."""
+    """Raises CheckpointError if a stored parameter has another shape than expected.
+
+    `shape` is that of one layer's parameter.
+    """
     expected = as_stored_shape(name, shape)
     if tuple(tensor.shape) != expected:
         raise CheckpointError(f"{tensor.where}: expected shape {expected}, got {tuple(tensor.shape)}")
 
 
 def as_stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the shape in which published files have a parameter, see `_read_part`."""
+    """Returns the shape of a parameter in published files, see `_read_part`."""
     inputs = _NUM_INPUT_AXES.get(name, 0)
     if name in _TABLES:
         return shape
@@ -106,7 +111,10 @@ def as_stored_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def as_stored(name: str, array: np.ndarray) -> np.ndarray:
-    """Returns a whole parameter (one layer's) as published files have it; what loading undoes."""
+    """Returns a whole parameter (one layer's) in the layout of published files.
+
+    Loading undoes this.
+    """
     inputs = _NUM_INPUT_AXES.get(name, 0)
     if inputs:
         array = np.ascontiguousarray(array.reshape(math.prod(array.shape[:inputs]), -1).T)
@@ -304,7 +312,9 @@ def fill(
     axes: ParameterAxes,
     shardings: Shardings | None = None,
 ) -> None:
-    """Puts stored weights into a module whose parameters are abstract (`nnx.eval_shape`), in their dtypes.
+    """Puts stored weights into a module with abstract parameters, in their dtypes.
+
+    `nnx.eval_shape` makes such a module.
 
     Args:
         module: a parameter at the top is one tensor; one inside a part of it is stacked over layers on axis 0.

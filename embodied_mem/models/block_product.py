@@ -48,14 +48,20 @@ class Blocks:
 
     @classmethod
     def of(cls, weight: jax.Array, depth: int | None = None) -> Blocks:
-        """Returns the weight float32[K, ...], or [..., ...] with leading dimensions of `depth` numbers, in blocks."""
+        """Returns a weight in blocks.
+
+        The weight is float32[K, ...], or [..., ...] with leading dimensions of `depth` numbers.
+        """
         columns = _native().BLOCK_COLUMNS
         matrix = weight.reshape(depth or weight.shape[0], -1)
         matrix = jnp.pad(matrix, ((0, 0), (0, -matrix.shape[1] % columns)))
         return cls(matrix.reshape(len(matrix), -1, columns).transpose(1, 0, 2), weight.shape)
 
     def multiply(self, x: jax.Array) -> jax.Array:
-        """Returns float32[M, N], x float32[M, K] times the matrix; sums run over K in order, whatever M is."""
+        """Returns x float32[M, K] times the matrix, float32[M, N].
+
+        Sums run over K in order, whatever M is.
+        """
         _native()
         out = jax.ShapeDtypeStruct((x.shape[0], math.prod(self.shape) // self.array.shape[1]), jnp.float32)
         product: jax.Array = jax.ffi.ffi_call(TARGET, out)(x, self.array)
@@ -63,7 +69,10 @@ class Blocks:
 
 
 def pays(config: DecoderConfig, parameters: list[jax.Array]) -> bool:
-    """Decide whether sampling is faster in blocks: a large float32 model, layer by layer, on one CPU."""
+    """Decide whether sampling is faster in blocks.
+
+    It is for a large float32 model, layer by layer, on one CPU.
+    """
     alone = all(len(array.sharding.device_set) == 1 for array in parameters)
     large = sum(array.nbytes for array in parameters) >= LARGE_BYTES
     suitable = config.dtype == "float32" and not config.scan_layers
@@ -71,7 +80,10 @@ def pays(config: DecoderConfig, parameters: list[jax.Array]) -> bool:
 
 
 def in_blocks(config: DecoderConfig, weights: dict[str, Any]) -> dict[str, Any]:
-    """Returns `Decoder.weights(False)` with the matrices of layers and head in blocks; a tied head beside its table."""
+    """Returns `Decoder.weights(False)` with the matrices of layers and head in blocks.
+
+    A tied head then stands beside its table.
+    """
     matrices = ("query", "key", "value", "gate", "up")
 
     def layer(arrays: dict[str, Any]) -> dict[str, Any]:

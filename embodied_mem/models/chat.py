@@ -72,7 +72,7 @@ _SIGNS = {"<|im_start|>": "chatml", "<|start_header_id|>": "llama3", "<soft>": "
 
 
 def template_of(tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the template of a tokenizer's family, told by the signs of its vocabulary.
+    """Return the template of a tokenizer's family, recognised by its vocabulary's signs.
 
     Raises:
         InvalidInputError: it has the signs of no known family.
@@ -182,7 +182,9 @@ class FlaxChatModel:
         on_text: Callable[[str], None] | None = None,
         seed: int | None = None,
     ) -> ChatReply:
-        """Complete like `ChatModel`; words ask for `response_format`, and nothing forces the model to comply.
+        """Complete like `ChatModel`.
+
+        Words ask for `response_format`, and nothing forces the model to comply.
 
         Raises:
             ChatError: conversation and answer are longer than the model can read.

@@ -325,7 +325,10 @@ def preset(name: str, **overrides: Any) -> DecoderConfig:
 
 
 def layer_shapes(config: DecoderConfig) -> Shapes:
-    """Returns, per parameter of one layer, its shape and the logical name of each axis (without the layers axis)."""
+    """Returns shape and logical axis names of each parameter of one layer.
+
+    The layers axis is left out.
+    """
     d, h, k, e, m = config.width, config.num_heads, config.num_kv_heads, config.head_dim, config.mlp_width
     shapes: Shapes = {
         "attention_norm": ((d,), ("embed",)),
@@ -349,7 +352,10 @@ def layer_shapes(config: DecoderConfig) -> Shapes:
 
 
 def lora_shapes(config: DecoderConfig, target: str, rank: int) -> Shapes:
-    """Returns shapes and logical axes of the two adapter matrices of `target` ("query", "key" or "value")."""
+    """Returns shapes and logical axes of the two adapter matrices of `target`.
+
+    `target` is "query", "key" or "value".
+    """
     base, axes = layer_shapes(config)[target]
     return {
         f"{target}_lora_a": ((base[0], rank), (axes[0], "lora")),
@@ -358,7 +364,10 @@ def lora_shapes(config: DecoderConfig, target: str, rank: int) -> Shapes:
 
 
 def parameter_shapes(config: DecoderConfig) -> dict[tuple[str, ...], tuple[int, ...]]:
-    """Returns the stored shape of every parameter by its path in `Decoder`; layers are stacked on axis 0."""
+    """Returns the stored shape of every parameter by its path in `Decoder`.
+
+    Layers are stacked on axis 0.
+    """
     shapes: dict[tuple[str, ...], tuple[int, ...]] = {("embedding",): (config.vocab_size, config.width)}
     if config.smear:
         shapes[("smear",)] = (config.width,) if config.smear == 1 else (config.smear, config.width)
@@ -373,7 +382,7 @@ def parameter_shapes(config: DecoderConfig) -> dict[tuple[str, ...], tuple[int, 
 def logical_axes(
     config: DecoderConfig, lora_rank: int = 0, lora_targets: tuple[str, ...] = ("query", "value")
 ) -> ParameterAxes:
-    """Returns the logical axis names of every parameter by its path in `Decoder`.
+    """Returns the logical axis names of all parameters by path in `Decoder`.
 
     The names are vocab, embed, heads, kv_heads, head_dim, mlp, layers and lora. Paths are those of
     `nnx.to_flat_state(nnx.state(decoder))`. With `lora_rank` > 0 the adapters are included.
@@ -394,6 +403,9 @@ def logical_axes(
 
 
 def num_parameters(config: DecoderConfig, embedding: bool = True) -> int:
-    """Returns the exact number of parameters; `embedding=False` leaves out the embedding table and the head."""
+    """Returns the exact number of parameters.
+
+    `embedding=False` leaves out the embedding table and the head.
+    """
     left_out = () if embedding else (("embedding",), ("head",))
     return sum(math.prod(shape) for path, shape in parameter_shapes(config).items() if path not in left_out)

@@ -101,7 +101,10 @@ class Decoder(nnx.Module):
             self.vision = VisionTower(config.vision, rngs=rngs)
 
     def network(self, scan_layers: bool | None = None) -> Network:
-        """Returns the decoder for the pure functions of this module; None means its own `scan_layers`."""
+        """Returns the decoder for the pure functions of this module.
+
+        None means its own `scan_layers`.
+        """
         scan_layers = self.config.scan_layers if scan_layers is None else scan_layers
         config = dataclasses.replace(self.config, scan_layers=scan_layers)
         return Network(config, self.lora, self.weights(scan_layers))
@@ -125,7 +128,10 @@ class Decoder(nnx.Module):
         return {"layers": layers} | {name: getattr(self, name)[...].astype(dtype) for name in tops}
 
     def embed(self, tokens: jax.Array) -> jax.Array:
-        """Returns embeddings [B, L, D] of tokens int32[B, L]; soft tokens are written over these by the caller."""
+        """Returns embeddings [B, L, D] of tokens int32[B, L].
+
+        The caller writes soft tokens over these.
+        """
         return embed(self.config, self.embedding[...].astype(self.config.dtype), tokens)
 
     def __call__(
@@ -139,7 +145,9 @@ class Decoder(nnx.Module):
         remat: bool = False,
         top: int | None = None,
     ) -> jax.Array:
-        """Returns final hidden states [B, L, D], after the last norm, of whole sequences.
+        """Returns final hidden states [B, L, D] of whole sequences.
+
+        They are taken after the last norm.
 
         Args:
             tokens: int32[B, L]; exactly one of `tokens` and `embeddings` is given.
@@ -177,7 +185,10 @@ class Decoder(nnx.Module):
 
 
 def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Array:
-    """Returns rows of the table [V, D] for tokens int32[...]; out-of-range tokens are the caller's error."""
+    """Returns rows of the table [V, D] for tokens int32[...].
+
+    Out-of-range tokens are the caller's error.
+    """
     table = ops.constrain(table, "tensor")  # whole rows: a lookup in rows split over `fsdp` is one on every device
     return ops.constrain(table.at[tokens].get(mode="clip"), ops.BATCH_AXES)
 
@@ -196,7 +207,10 @@ def logits(config: DecoderConfig, weights: Weights, hidden: jax.Array) -> jax.Ar
 
 
 def positions_of(mask: jax.Array) -> jax.Array:
-    """Returns int32[B, L], the number of real positions before each one; padding repeats its neighbour's number."""
+    """Returns int32[B, L], the number of real positions before each one.
+
+    Padding repeats its neighbour's number.
+    """
     return jnp.maximum(jnp.cumsum(mask.astype(jnp.int32), axis=1) - 1, 0)
 
 
@@ -207,7 +221,10 @@ def _inputs(
     mask: jax.Array | None,
     last: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """Return (embeddings, smeared if configured; mask; the last embeddings [B, K, D] as they were)."""
+    """Return (embeddings, mask, last embeddings [B, K, D] as they were).
+
+    The embeddings are smeared if that is configured.
+    """
     config, weights = network.config, network.weights
     if tokens is not None and embeddings is None:
         if tokens.ndim != 2:
@@ -229,7 +246,10 @@ def _inputs(
 
 
 def _apart(config: DecoderConfig, x: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-    """Split what enters from what the first layers add, [N, B, L, D] or None."""
+    """Split the input from what the first layers add.
+
+    The latter is [N, B, L, D] or None.
+    """
     if x.shape[-1] == config.width:
         return x, None
     first, *deep = jnp.split(x, x.shape[-1] // config.width, axis=-1)
@@ -248,7 +268,9 @@ def _run_full(
     first: int = 0,
     last: int | None = None,
 ) -> tuple[jax.Array, Any]:
-    """Returns (hidden, what `keep` gives of query, keys and values of the layers: stacked if they are, else a list).
+    """Returns (hidden, results of `keep` on query, keys and values per layer).
+
+    The results are stacked if the layers are, else a list.
 
     Layers `first` to `last` (excluded) run; with a `last` hidden is their output as it is, without the last norm, but
     with what later layers add.
@@ -291,7 +313,9 @@ def _run_full(
 def mean_attention(
     graphdef: Any, state: State, tokens: jax.Array, mask: jax.Array, counts: jax.Array, rows: int
 ) -> jax.Array:
-    """Returns float32[B, L]: what the last positions attend to, mean over these, heads and layers; sums to 1.
+    """Returns the last positions' mean attention to each position, float32[B, L].
+
+    The mean is over these positions, heads and layers; it sums to 1.
 
     Args:
         graphdef, state: `nnx.split` of a decoder.
@@ -321,7 +345,9 @@ def prefill(
     positions: jax.Array | None = None,
     capacity: int,
 ) -> tuple[jax.Array, KVCache]:
-    """Returns hidden states [B, L, D] of the prompt and a cache of `capacity` columns, the first ones with the prompt.
+    """Returns hidden states [B, L, D] of the prompt and its cache.
+
+    The cache has `capacity` columns, the first ones with the prompt.
 
     Arguments as in `Decoder.__call__`. With `positions`, what follows goes on after the largest of each row.
 
@@ -339,7 +365,10 @@ def prefill(
 
 
 def _following(mask: jax.Array, positions: jax.Array | None) -> jax.Array:
-    """Returns int32[B], the position after the largest of each row; without `positions`, the number of real ones."""
+    """Returns int32[B], the position after the largest of each row.
+
+    Without `positions` it is the number of real ones.
+    """
     if positions is None:
         return mask.sum(1, dtype=jnp.int32)
     return jnp.where(mask, positions.reshape(-1, *mask.shape).max(0), -1).max(1).astype(jnp.int32) + 1
@@ -354,7 +383,9 @@ def extend(
     mask: jax.Array | None = None,
     positions: jax.Array | None = None,
 ) -> tuple[jax.Array, KVCache]:
-    """Returns hidden states [B, S, D] of S further positions and the cache that holds them too.
+    """Returns hidden states and cache after S further positions.
+
+    The hidden states are [B, S, D]; the cache holds the further positions too.
 
     `mask` bool[B, S] False writes a column that nobody attends to and that does not count as a position. `positions`
     int32[B, S] or int32[3, B, S] count from the first of these columns; what follows goes on after the largest.
@@ -452,7 +483,9 @@ def score_tokens(
     temperature: float | jax.Array = 1.0,
     chunk_size: int = 0,
 ) -> TokenScores:
-    """Returns `TokenScores` of targets int32[B, L] under the temperature-scaled distribution at hidden [B, L, D].
+    """Returns `TokenScores` of targets int32[B, L] at hidden [B, L, D].
+
+    The distribution is scaled by the temperature.
 
     `targets[b, l]` is the token that follows position l. With `chunk_size` > 0 the logits of that many columns at a
     time exist, and are computed again in the backward pass: memory B x chunk x V instead of B x L x V.

@@ -32,7 +32,10 @@ def _native() -> Any:
 
 
 def pays(query: jax.Array) -> bool:
-    """Tell whether the kernel serves query [B, K, G, L, E]: float32, one CPU (no mesh in scope), long enough."""
+    """Tell whether the kernel serves query [B, K, G, L, E].
+
+    It does for float32 on one CPU (no mesh in scope) and a sequence that is long enough.
+    """
     if jax.default_backend() != "cpu" or not jax.sharding.get_abstract_mesh().empty or query.dtype != jnp.float32:
         return False
     length, dim = query.shape[3:]
@@ -41,7 +44,9 @@ def pays(query: jax.Array) -> bool:
 
 @jax.custom_vjp
 def fused_attention(query: jax.Array, keys: jax.Array, values: jax.Array, mask: jax.Array) -> jax.Array:
-    """Returns attention of every position over itself and earlier unmasked positions; zeros where there are none.
+    """Returns attention of every position over itself and earlier unmasked positions.
+
+    It is zeros where there are none.
 
     Args:
         query: float32[B, K, G, L, E], already scaled by 1/sqrt(E).

@@ -17,9 +17,12 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -2, -4, -8  # mal
 
 
 def keep_freed_memory(reserve_bytes: int = 256 << 20) -> bool:
-    """Returns whether freed memory now stays with the process (glibc only; elsewhere nothing is done).
+    """Keeps freed memory with the process; returns whether it now stays.
 
-    XLA on a CPU takes the buffers of each step from malloc and frees them after it. By default glibc hands large blocks
+    This is for glibc only; elsewhere nothing is done.
+
+    XLA on a CPU takes the buffers of each step from malloc and frees them after it. By default glibc hands large
+    blocks
     back to the kernel, and the next step touches every page anew: for the `tiny` decoder at 16 x 384 tokens that is
     135,000 page faults and a quarter to a third of the CPU time of a training step. The price is that the process's
     memory never shrinks, and that threads share one malloc arena.
@@ -48,7 +51,9 @@ key and value weights for every token."""
 
 
 def set_gpu_flags() -> bool:
-    """Adds `GPU_FLAGS` to XLA_FLAGS if JAX will find an NVIDIA GPU; flags that are there already win.
+    """Adds `GPU_FLAGS` to XLA_FLAGS if JAX will find an NVIDIA GPU.
+
+    Flags that are there already win.
 
     Returns:
         Whether it will. Nothing is started to find out.

@@ -61,7 +61,9 @@ def grow(cache: KVCache, capacity: int) -> KVCache:
 
 
 def take(cache: KVCache, rows: jax.Array, columns: jax.Array, kept: jax.Array, last: jax.Array | None) -> KVCache:
-    """Returns a cache of P columns for B rows; column p of row b is column columns[b, p] of row rows[b].
+    """Returns a cache of P columns for B rows, picked from another.
+
+    Column p of row b is column columns[b, p] of row rows[b].
 
     Args:
         cache: any number of rows and columns.
@@ -90,7 +92,10 @@ def take(cache: KVCache, rows: jax.Array, columns: jax.Array, kept: jax.Array, l
 
 
 def repeat_rows(cache: KVCache, rows: jax.Array) -> KVCache:
-    """Returns the cache of the batch whose row b is row rows[b], int32[B], of this one."""
+    """Returns the cache of a batch with row rows[b] as row b.
+
+    `rows` is int32[B].
+    """
     keys, values = jax.tree.map(lambda array: jnp.take(array, rows, axis=array.ndim - 4), (cache.keys, cache.values))
     last = None if cache.last is None else cache.last[rows]
     return KVCache(keys, values, cache.valid[rows], cache.next_position[rows], last, cache.index)

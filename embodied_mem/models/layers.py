@@ -29,7 +29,9 @@ BATCH_AXES = ("data", "fsdp")  # mesh axes that split the batch
 
 
 def constrain(x: jax.Array, *axes: str | tuple[str, ...] | None) -> jax.Array:
-    """Returns `x` split as `axes` say over the mesh in scope (`jax.set_mesh`), or as it is where there is none.
+    """Splits `x` over the mesh in scope (`jax.set_mesh`) as `axes` say.
+
+    Where there is no mesh, `x` is returned as it is.
 
     `axes` has mesh axes per leading dimension; further dimensions are whole. A dimension that the mesh axes do not
     divide is left to the compiler. Without this the compiler may split D over `fsdp`, as the parameters are, and keep
@@ -49,14 +51,19 @@ def constrain(x: jax.Array, *axes: str | tuple[str, ...] | None) -> jax.Array:
 
 
 def rms_norm(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
-    """Returns x / sqrt(mean(x^2) + eps) * scale over the last axis, computed in float32, in the dtype of `x`."""
+    """Returns x / sqrt(mean(x^2) + eps) * scale over the last axis.
+
+    It is computed in float32 and returned in the dtype of `x`.
+    """
     x32 = x.astype(jnp.float32)
     inverse = jax.lax.rsqrt(jnp.mean(jnp.square(x32), axis=-1, keepdims=True) + eps)
     return (x32 * inverse * scale.astype(jnp.float32)).astype(x.dtype)
 
 
 def smear(x: jax.Array, factor: jax.Array, mask: jax.Array, last: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns x_i + sum_k factor_k * x_(i-k), and the last K real x, for what follows; only real positions count.
+    """Adds sum_k factor_k * x_(i-k) to x_i.
+
+    Returns the sum and the last K real x. The last ones are for the positions that follow; only real positions count.
 
     Args:
         x: [B, L, D].
@@ -76,7 +83,7 @@ def smear(x: jax.Array, factor: jax.Array, mask: jax.Array, last: jax.Array) -> 
 
 
 def add_deep(x: jax.Array, deep: jax.Array | None, number: int | jax.Array) -> jax.Array:
-    """Add deep[number] to the output x [B, L, D] of a layer (DeepStack).
+    """Add deep[number] (DeepStack) to a layer's output x [B, L, D].
 
     Deep is [N, B, L, D], or None; layers from N on add nothing.
     """
@@ -84,7 +91,10 @@ def add_deep(x: jax.Array, deep: jax.Array | None, number: int | jax.Array) -> j
 
 
 def rope_frequencies(config: DecoderConfig) -> jax.Array:
-    """Returns the rotary angle per position, float32[head_dim / 2], with Llama 3.1 scaling where configured."""
+    """Returns the rotary angle per position, float32[head_dim / 2].
+
+    It has Llama 3.1 scaling where that is configured.
+    """
     frequencies = config.rope_theta ** -(jnp.arange(0, config.head_dim, 2, dtype=jnp.float32) / config.head_dim)
     scaling = config.rope_scaling
     if scaling is None:
@@ -96,7 +106,9 @@ def rope_frequencies(config: DecoderConfig) -> jax.Array:
 
 
 def rope_tables(config: DecoderConfig, positions: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns cos and sin of the rotary angles, float32[B, L, head_dim / 2], for positions int32[B, L].
+    """Returns cos and sin of the rotary angles at positions int32[B, L].
+
+    Both are float32[B, L, head_dim / 2].
 
     Positions int32[3, B, L] (time, row, column of an image) are for a decoder with `mrope_sections`: each section of
     the frequencies turns with its own axis. Where the three are equal, the result is that of int32[B, L].
@@ -112,7 +124,10 @@ def rope_tables(config: DecoderConfig, positions: jax.Array) -> tuple[jax.Array,
 
 
 def apply_rope(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
-    """Returns `x` [B, L, heads, head_dim] rotated; the two halves of a head are the pairs, as in published weights."""
+    """Rotates `x` [B, L, heads, head_dim].
+
+    The two halves of a head are the pairs, as in published weights.
+    """
     half = x.shape[-1] // 2
     first, second = x[..., :half].astype(jnp.float32), x[..., half:].astype(jnp.float32)
     cos, sin = cos[:, :, None, :], sin[:, :, None, :]
@@ -120,7 +135,9 @@ def apply_rope(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
 
 
 def _attend(query: jax.Array, keys: jax.Array, values: jax.Array, bias: jax.Array) -> jax.Array:
-    """Returns attention [B, K, G, Q, E] of query [B, K, G, Q, E] over keys, values [B, K, T, E]; bias [B, Q, T].
+    """Returns the query's attention over keys and values.
+
+    Query and attention are [B, K, G, Q, E], keys and values [B, K, T, E], bias [B, Q, T].
 
     The G query heads of one key head become rows of one product, so keys are never repeated.
     """
@@ -168,12 +185,18 @@ def causal_attention(query: jax.Array, keys: jax.Array, values: jax.Array, *, ma
 
 
 def cached_attention(query: jax.Array, keys: jax.Array, values: jax.Array, *, allowed: jax.Array) -> jax.Array:
-    """Returns attention of query [B, K, G, S, E] over cache columns [B, K, T, E] where allowed bool[B, S, T]."""
+    """Returns attention of the query over columns of the cache.
+
+    The query is [B, K, G, S, E], the columns [B, K, T, E]; allowed is bool[B, S, T].
+    """
     return _attend(query, keys, values, jnp.where(allowed, 0.0, MASKED).astype(jnp.float32))
 
 
 def attention_weights(query: jax.Array, keys: jax.Array, *, mask: jax.Array, rows: int) -> jax.Array:
-    """Returns float32[B, R, L]: what the last `rows` positions attend to in `causal_attention`, mean over heads."""
+    """Returns float32[B, R, L], the last `rows` positions' attention in `causal_attention`.
+
+    It is the mean over heads.
+    """
     scores = jnp.einsum("bkgqe,bkte->bkgqt", query[..., -rows:, :], keys, preferred_element_type=jnp.float32)
     length = keys.shape[2]
     causal = jnp.arange(length)[None, :] <= jnp.arange(length - rows, length)[:, None]
@@ -182,7 +205,10 @@ def attention_weights(query: jax.Array, keys: jax.Array, *, mask: jax.Array, row
 
 
 def _project(x: jax.Array, weight: jax.Array | Blocks, inner: int = 1) -> jax.Array:
-    """Returns x [B, L, D] times weight [D, ...], whose D is its first `inner` dimensions, as one flat product."""
+    """Multiplies x by a weight as one flat product.
+
+    x is [B, L, D], weight [D, ...]; D is the first `inner` dimensions of the weight.
+    """
     batch, length, width = x.shape
     flat = x.reshape(batch * length, width)
     product = weight.multiply(flat) if isinstance(weight, Blocks) else jnp.dot(flat, weight.reshape(width, -1))
@@ -199,7 +225,9 @@ def apply_layer(
     lora: LoraConfig | None = None,
     dropout_key: jax.Array | None = None,
 ) -> tuple[jax.Array, object]:
-    """Returns the layer's output [B, L, D] and whatever `attend` handed back (the extended cache, or None).
+    """Returns the layer's output [B, L, D] and whatever `attend` handed back.
+
+    That is the extended cache, or None.
 
     Args:
         config: the decoder's shape.

@@ -28,7 +28,9 @@ class LoraParam(nnx.Variable[jax.Array]):
 
 
 def add_lora(decoder: Decoder, lora: LoraConfig, *, rngs: nnx.Rngs) -> Decoder:
-    """Returns the decoder, which now has adapters; it computes what it computed before until they are trained.
+    """Adds adapters to the decoder and returns it.
+
+    It computes what it computed before until they are trained.
 
     Args:
         decoder: changed in place.
@@ -56,8 +58,10 @@ def add_lora(decoder: Decoder, lora: LoraConfig, *, rngs: nnx.Rngs) -> Decoder:
 
 
 def add_tower_lora(tower: VisionTower, lora: LoraConfig, *, rngs: nnx.Rngs) -> VisionTower:
-    """Returns the tower with adapters on its queries, keys and values (`lora.targets` is the decoder's), changed in
-    place; otherwise as `add_lora`, without dropout."""
+    """Adds adapters to the tower's queries, keys and values and returns it.
+
+    The tower is changed in place; `lora.targets` is the decoder's. Otherwise as `add_lora`, without dropout.
+    """
     if tower.lora is not None:
         raise InvalidInputError("add_tower_lora: expected a vision tower without adapters, got one that has them")
     for name, (shape, _) in adapter_shapes(tower.config, lora.rank).items():
@@ -79,7 +83,9 @@ def _adapted(decoder: Decoder) -> list[tuple[nnx.Module, str, LoraConfig]]:
 
 
 def merge_lora(decoder: Decoder) -> Decoder:
-    """Returns the decoder with the adapters, those of its vision tower too, added into its projections and removed.
+    """Adds the adapters into the decoder's projections, removes them and returns it.
+
+    Those of its vision tower are merged too.
 
     The sum is made in float32 and rounded to the parameters' dtype. In bfloat16 this loses the small part of a small
     update, so log-probs of a merged decoder are not those of the one that is trained; sample from the unmerged one.

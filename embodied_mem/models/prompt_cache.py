@@ -60,7 +60,10 @@ def _lay_out(graphdef: nnx.GraphDef[Decoder], state: State, config: DecoderConfi
 
 
 def sampling_network(decoder: Decoder) -> Network:
-    """Returns the decoder with its weights as they are sampled from fastest on the present backend."""
+    """Returns the decoder with weights laid out for the fastest sampling.
+
+    The layout is that for the present backend.
+    """
     graphdef, state = nnx.split(decoder)
     config = sampling_config(decoder)
     network: Network = _lay_out(graphdef, state, config, pays(config, jax.tree.leaves(state)))
@@ -87,7 +90,10 @@ def _read(
     soft: tuple[jax.Array, jax.Array] | None,
     seen: jax.Array | None,
 ) -> tuple[jax.Array, KVCache]:
-    """Returns (hidden [B, D] at each prompt's last token, cache of C columns)."""
+    """Returns (hidden [B, D] at each prompt's last token, cache).
+
+    The cache has C columns.
+    """
     table, positions = network.weights["embedding"], None
     x = model.embed(network.config, table, tokens)
     if soft is not None:
@@ -131,7 +137,10 @@ def _see(graphdef: nnx.GraphDef[VisionTower], state: State, pictures: jax.Array)
 
 
 def _timed(program: Any, *arguments: Any, **settings: Any) -> tuple[Any, float]:
-    """Returns (what a jitted function gives, seconds); what had to be compiled runs again, which alone is timed."""
+    """Returns (result of a jitted function, seconds).
+
+    If it had to be compiled, it runs again and the second run alone is timed.
+    """
     while True:
         compiled = program._cache_size()
         started = time.perf_counter()
@@ -143,7 +152,10 @@ def _timed(program: Any, *arguments: Any, **settings: Any) -> tuple[Any, float]:
 
 
 def batch_bucket(count: int, buckets: Sequence[int]) -> int:
-    """Returns the smallest bucket that holds `count`, or the next multiple of the largest."""
+    """Returns the smallest bucket for `count`, or a multiple of the largest.
+
+    It is the next multiple.
+    """
     fitting = [size for size in sorted(buckets) if size >= count]
     return fitting[0] if fitting else -(-count // max(buckets)) * max(buckets)
 
@@ -161,7 +173,9 @@ class StoredPrompts:
         self.columns = columns
 
     def longest(self, prompt: tuple[int, ...]) -> tuple[int, int]:
-        """Returns (row, number of tokens) of the longest beginning that `prompt` shares with a stored one.
+        """Returns (row, number of tokens) of the longest prefix shared with `prompt`.
+
+        The row is a stored prompt's.
 
         In lexicographic order it is shared with a neighbour of the place where the prompt would stand.
         """
@@ -239,14 +253,18 @@ class PromptCache:
         choices: Sequence[Sequence[Sequence[int]]] | None = None,
         pictures: Sequence[np.ndarray | None] | None = None,
     ) -> Generation:
-        """Returns completions; rows beyond the prompts fill the batch bucket and mean nothing.
+        """Returns completions of prompts.
+
+        Rows beyond the prompts fill the batch bucket and mean nothing.
 
         Args:
             prompts: token ids.
             keys: PRNG keys, at least one per prompt.
-            soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has placeholders.
+            soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has
+        placeholders.
             extra_capacity: columns left free in the cache of the result, for `append`.
-            choices: per prompt token sequences of which its completion is one, each with its end (`sampling.Choices`).
+            choices: per prompt token sequences of which its completion is one, each with its end
+        (`sampling.Choices`).
             pictures: per prompt uint8[K, side, side, 3], one shape for all, or None for a prompt without
                 (`vision.pictures`); only the text before them is kept for the next call.
 
@@ -275,7 +293,10 @@ class PromptCache:
         return generation
 
     def _follow_weights(self) -> None:
-        """Lays the weights out for sampling and forgets what others have read, unless they are the same arrays."""
+        """Lays out new weights for sampling and forgets what others have read.
+
+        Nothing happens if they are the same arrays.
+        """
         if self._watch.changed():
             self.forget()
             self._network: Network | None = None  # before there is another one
@@ -284,7 +305,11 @@ class PromptCache:
     def _distinct(
         self, texts: list[tuple[int, ...]], rows: int, pictures: Sequence[np.ndarray | None]
     ) -> tuple[list[int], jax.Array | None]:
-        """Returns (prompts to read, the row of these that each row of the batch continues; None for its own)."""
+        """Returns (distinct prompts, their row for each row of the batch).
+
+        The prompts are to be read; the second is the row among them that each row of the batch continues; None for
+        its own.
+        """
         shown = [b"" if pixels is None else pixels.tobytes() for pixels in pictures]
         names = [(text, i if self._soft_token in text else -1, shown[i]) for i, text in enumerate(texts)]
         first = {name: i for i, name in reversed(list(enumerate(names)))}
@@ -303,7 +328,10 @@ class PromptCache:
         soft: Sequence[np.ndarray | None] | None,
         pictures: Sequence[np.ndarray | None],
     ) -> tuple[jax.Array, KVCache]:
-        """Reads the chosen prompts from where the stored ones end and stores them; returns (hidden [B, D], cache)."""
+        """Reads the rest of the chosen prompts and stores them.
+
+        Reading starts where the stored ones end. Returns (hidden [B, D], cache).
+        """
         read = [texts[i] for i in chosen]
         length = pad_prompts(read, buckets=self.length_buckets)[0].shape[1]
         limits = [min(text.index(one) if one in text else len(text) for one in self._written_over) for text in read]

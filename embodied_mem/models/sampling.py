@@ -98,7 +98,9 @@ class Generation:
 def pad_prompts(
     prompts: Sequence[Sequence[int]], *, buckets: Sequence[int], pad_token: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (tokens int32[B, L], mask bool[B, L]), left-padded to the smallest bucket that holds the longest prompt.
+    """Returns left-padded prompts as (tokens int32[B, L], mask bool[B, L]).
+
+    L is the smallest bucket that holds the longest prompt.
 
     Args:
         prompts: token ids per row; none may be empty.
@@ -132,7 +134,9 @@ def pad_prompts(
 def sample_token(
     logits: jax.Array, keys: jax.Array, step: jax.Array, settings: SamplingSettings
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns (tokens int32[B], log_probs float32[B]) drawn from logits float32[B, V] by each row's key and the step.
+    """Returns (tokens int32[B], log_probs float32[B]) drawn from logits float32[B, V].
+
+    Each row's key and the step decide the draw.
 
     Log-probs as in `Generation`. The draw is the largest of (scaled logit + Gumbel noise) over the allowed tokens.
     """
@@ -241,7 +245,9 @@ def descend(choices: Choices, node: jax.Array, child: jax.Array) -> jax.Array:
 def sample_choice(
     logits: jax.Array, keys: jax.Array, step: jax.Array, settings: SamplingSettings, tokens: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns (columns int32[B], tokens int32[B], log_probs float32[B]) of the allowed tokens int32[B, C], -1 for none.
+    """Draws from the allowed tokens int32[B, C], -1 for none.
+
+    Returns (columns int32[B], tokens int32[B], log_probs float32[B]).
 
     As `sample_token`, but nothing else can be drawn; top-k and top-p do not apply. Log-probs are over the vocabulary.
     """
@@ -271,7 +277,9 @@ def decode(
     max_new_tokens: int,
     choices: Choices | None = None,
 ) -> Generation:
-    """Returns a `Generation` that continues a prefilled cache; pure and traceable, for use inside a larger program.
+    """Returns a `Generation` that continues a prefilled cache.
+
+    It is pure and traceable, for use inside a larger program.
 
     Args:
         network: the decoder, see `Decoder.network`.
@@ -340,7 +348,10 @@ LAYOUT_SHARE = 6
 
 
 def sampling_config(decoder: Decoder) -> DecoderConfig:
-    """Returns the config under which a decoder is sampled from on the present backend, the same in all processes."""
+    """Returns the decoder's config for sampling on the present backend.
+
+    It is the same in all processes.
+    """
     leaves = jax.tree.leaves(nnx.state(decoder))
     size = sum(math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
     memory = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")  # none on a CPU
@@ -377,7 +388,9 @@ def generate(
     max_new_tokens: int,
     extra_capacity: int = 0,
 ) -> Generation:
-    """Returns completions of left-padded prompts; compiled once per shape and settings, shared by equal configs.
+    """Returns completions of left-padded prompts.
+
+    It is compiled once per shape and settings, shared by equal configs.
 
     Nothing is kept for the next call; `prompt_cache.PromptCache` does that.
 
@@ -388,7 +401,8 @@ def generate(
         tokens: int32[B, L]; or `embeddings` [B, L, D], e.g. with soft tokens written in. The last column is real.
         embeddings: see `tokens`.
         mask: bool[B, L], True at real positions; None means all.
-        positions: int32[B, L], or int32[3, B, L] for a decoder with `mrope_sections` (`qwen_vl.multimodal_positions`);
+        positions: int32[B, L], or int32[3, B, L] for a decoder with `mrope_sections`
+    (`qwen_vl.multimodal_positions`);
             None counts the real positions. Completions go on after the largest of each row.
         max_new_tokens: T, at least 1.
         extra_capacity: columns left free in the cache, for `append`.
@@ -440,7 +454,9 @@ def append(
     embeddings: jax.Array | None = None,
     mask: jax.Array | np.ndarray | None = None,
 ) -> tuple[jax.Array, KVCache]:
-    """Returns (hidden [B, S, D], cache) after S further positions that follow each row's own last token.
+    """Returns (hidden [B, S, D], cache) after S further positions.
+
+    They follow each row's own last token.
 
     Soft-Mem reads its N placeholder positions this way: `tokens` is int32[B, N] of the placeholder token. The cache
     must have S free columns (`extra_capacity` of `generate`). Where `mask` bool[B, S] is False, a column is written

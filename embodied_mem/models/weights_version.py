@@ -24,9 +24,12 @@ def _bits(leaf: jax.Array) -> jax.Array:
 
 
 def _mixed(x: jax.Array) -> jax.Array:
-    """Returns a one-to-one map of uint32 in which every bit depends on all: the end of MurmurHash3, 32 bits.
+    """Maps uint32 one to one such that every bit depends on all.
 
-    One-to-one, so that a change of one element always shows; mixed, so that changes of many do not cancel, as those of
+    This is the end of MurmurHash3, 32 bits.
+
+    One-to-one, so that a change of one element always shows; mixed, so that changes of many do not cancel, as those
+    of
     all signs would in a plain sum.
     """
     x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
@@ -51,7 +54,10 @@ def _arrays(modules: tuple[nnx.Module | None, ...]) -> list[Any]:
 
 
 def weights_version(*modules: nnx.Module | None) -> int:
-    """Returns the version of all arrays of the modules together, in [0, 2^32); None counts as none."""
+    """Returns the version of all the modules' arrays together, in [0, 2^32).
+
+    None counts as none.
+    """
     return int(_checksum(_arrays(modules)))
 
 
@@ -68,7 +74,10 @@ class WeightsWatch:
         self._version: int | None = None  # of `_arrays`, once somebody asked
 
     def changed(self) -> bool:
-        """Return whether an array is another one than at the last call; at the first call, True."""
+        """Return whether an array is another one than at the last call.
+
+        At the first call, True.
+        """
         now, before = _arrays(self._modules), self._arrays
         changed = len(now) != len(before) or any(a is not b for a, b in zip(now, before))
         if changed:

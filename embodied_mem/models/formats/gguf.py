@@ -60,7 +60,10 @@ class _Format(NamedTuple):
 
 @functools.cache
 def _format(number: int) -> _Format | None:
-    """Return the format of this number in GGUF files; None if the package `gguf` cannot read it."""
+    """Return the format with this number in GGUF files.
+
+    None if the package `gguf` cannot read it.
+    """
     try:
         import gguf
     except ImportError as error:
@@ -86,7 +89,10 @@ class GGUFTensor:
         self.where, self.shape, self._format, self._data = where, shape, format, data
 
     def read(self, index: Index) -> np.ndarray:
-        """Returns float32, the part `index`; whole blocks that lie outside are not touched."""
+        """Returns the part `index` in float32.
+
+        Whole blocks that lie outside are not touched.
+        """
         import gguf
 
         *rows, columns = index
@@ -170,7 +176,10 @@ class GGUFFile:
         raise CheckpointError(f"{self.path}: expected an array of numbers or texts at byte {self._at}, got {inner}")
 
     def _texts(self, count: int) -> list[str]:
-        """`count` texts; as `_text`, without a numpy view for each of some 10^5."""
+        """Read `count` texts.
+
+        It does what `_text` does, without a numpy view for each of some 10^5.
+        """
         texts, data, at, size = [], memoryview(self._data.data), self._at, len(self._data)
         length_of = struct.Struct("<Q").unpack_from
         try:
@@ -221,7 +230,7 @@ class _Uninterleaved:
 
 
 def config_from_gguf(file: GGUFFile, **overrides: Any) -> DecoderConfig:
-    """Returns the decoder config that the metadata describes (in float32), with `overrides` put over it.
+    """Returns the decoder config in the metadata (in float32), changed by `overrides`.
 
     Raises:
         InvalidInputError: an architecture, or a rotary scaling, that the decoder does not have.

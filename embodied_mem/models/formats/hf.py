@@ -84,8 +84,10 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def described_by(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turns whatever goes wrong with values of another kind than a model's (texts for numbers, a size of 0) into
-    CheckpointError with the name of the file that has them."""
+    """Turns errors from malformed values into CheckpointError with the file's name.
+
+    Malformed is a value of another kind than a model's: a text for a number, a size of 0.
+    """
     try:
         yield
     except EmbodiedMemError as error:
@@ -101,7 +103,10 @@ def described_by(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _files_of(index: pathlib.Path) -> list[str]:
-    """Returns the names of the files in an index, all in its own folder."""
+    """Returns the file names in an index.
+
+    All are in its own folder.
+    """
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{index}: weight_map: expected array names with their files, got {weight_map!r:.80}")
@@ -151,7 +156,10 @@ class HFTensor:
         self._file, self._start = file, start
 
     def read(self, index: Index) -> np.ndarray:
-        """Returns the part `index` in the file's dtype: whole rows as a copy, others in the mapped file."""
+        """Returns the part `index` in the file's dtype.
+
+        Whole rows are a copy, others are in the mapped file.
+        """
         if self._kind not in _DTYPES:
             raise CheckpointError(f"{self.where}: expected one of {', '.join(_DTYPES)}, got {self._kind}")
         array: np.ndarray = self._data.view(_DTYPES[self._kind]).reshape(self.shape)
@@ -221,7 +229,9 @@ class HFFolder:
         return self.tensor(name_in_hf(name, layer, prefix))
 
     def refuse_left(self, tied: bool, tower: str = "") -> None:
-        """Raises CheckpointError if arrays are left, other than rotary tables and a head that repeats the embedding.
+        """Raises CheckpointError if arrays are left.
+
+        Rotary tables and a head that repeats the embedding may be.
 
         A `tower` is the first part of the names of arrays that nobody reads.
         """
@@ -305,9 +315,12 @@ def decoder_arrays(decoder: Decoder, prefix: str = "model.") -> Saved:
 
 
 def write_arrays(saved: Saved, described: dict[str, Any], folder: pathlib.Path, max_shard_bytes: int) -> None:
-    """Writes the arrays to safetensors files, with an index where they are several, and config.json last.
+    """Writes the arrays to safetensors files, and config.json last.
 
-    What an earlier save has left is replaced: config.json and the index go first, so that the folder is no model until
+    Where the files are several, an index is written too.
+
+    What an earlier save has left is replaced: config.json and the index go first, so that the folder is no model
+    until
     it is this one, and files that the new model does not have go at the end.
     """
     from safetensors.numpy import save
@@ -341,7 +354,7 @@ def write_arrays(saved: Saved, described: dict[str, Any], folder: pathlib.Path, 
 
 
 def save_hf(decoder: Decoder, folder: str | os.PathLike[str], *, max_shard_bytes: int = _MAX_SHARD_BYTES) -> None:
-    """Writes config.json and safetensors, split into files of at most `max_shard_bytes` where there is more.
+    """Writes config.json and safetensors, in files of at most `max_shard_bytes` each.
 
     The tokenizer is saved apart, by `PretrainedTokenizer.save`; then transformers and vLLM can serve the folder.
 
@@ -353,7 +366,7 @@ def save_hf(decoder: Decoder, folder: str | os.PathLike[str], *, max_shard_bytes
 
 
 def config_from_hf(described: dict[str, Any], **overrides: Any) -> DecoderConfig:
-    """Returns the decoder config that a Hugging Face config.json describes, with `overrides` put over it.
+    """Returns the decoder config in a Hugging Face config.json, changed by `overrides`.
 
     Raises:
         InvalidInputError: for a model type, activation, sliding window or rotary scaling that the decoder does not
@@ -418,7 +431,9 @@ def sized(config: DecoderConfig) -> DecoderConfig:
 
 
 def config_to_hf(config: DecoderConfig) -> dict[str, Any]:
-    """Returns the config.json of a decoder; the model type follows from its biases and norms.
+    """Returns the config.json of a decoder.
+
+    The model type follows from its biases and norms.
 
     Raises:
         InvalidInputError: when no published family has this shape: both QKV biases and QK norms, or smear.

@@ -43,7 +43,10 @@ _PLAIN = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True,
 def _adapters(
     decoder: Decoder, lora: LoraConfig, in_tower: bool
 ) -> Iterator[tuple[nnx.Module, str, tuple[int, ...], list[str]]]:
-    """Yield (what holds it, name, shape in a layer, published name in each layer) of every array of adapters."""
+    """Yield (holder, name, shape, published names) of every array of adapters.
+
+    The shape is that in a layer; there is one published name for each layer.
+    """
     config = decoder.config
     prefix = "model.language_model." if config.mrope_sections else "model."
 
@@ -124,8 +127,9 @@ def _lora_config(path: pathlib.Path, sees: bool) -> tuple[LoraConfig, bool]:
 
 
 def load_peft(decoder: Decoder, folder: str | os.PathLike[str]) -> Decoder:
-    """Returns the decoder, changed in place, with the adapters of a PEFT folder; those that it had are replaced, its
-    vision tower's too.
+    """Puts a PEFT folder's adapters into the decoder and returns it.
+
+    The decoder is changed in place; adapters that it had are replaced, its vision tower's too.
 
     Raises:
         CheckpointError: a file or array is missing, of another shape, or left over.

@@ -88,7 +88,9 @@ def embed_seen(
 
 
 def picture_signs(vision: VisionConfig, tokenizer: Tokenizer) -> tuple[int, int, int]:
-    """Returns the tokens that begin a picture, hold the place of an embedding, and end it.
+    """Returns the tokens for a picture's begin, an embedding and its end.
+
+    The second holds the place of an embedding.
 
     Raises:
         InvalidInputError: the vocabulary has none, or others than the model.
@@ -142,8 +144,10 @@ class PictureReader:
         return rows
 
     def prompts(self, encode: Encode, texts: Sequence[str], pictures: Sequence[Sequence[bytes]]) -> list[list[int]]:
-        """Token ids of prompts with their pictures, which stand behind all that is told, before the last line, which
-        asks."""
+        """Return token ids of prompts with their pictures.
+
+        The pictures stand behind all that is told, before the last line, which asks.
+        """
         signs = [self.tokens(row) for row in pictures]
         if not any(signs):
             return encode(list(texts))
@@ -153,7 +157,7 @@ class PictureReader:
         return [[*head, *own, *tail] if own else head for head, own, tail in zip(heads, signs, tails)]
 
     def check(self, prompts: Sequence[Sequence[int]], pictures: Sequence[Sequence[bytes]]) -> None:
-        """Raises InvalidInputError if of a prompt that was cut to its room a part of a picture is gone."""
+        """Raises InvalidInputError if cutting a prompt removed a part of a picture."""
         for row, (ids, own) in enumerate(zip(prompts, pictures)):
             expected = self.tokens(own).count(self._placeholder) if self.count else 0
             if expected and (got := list(ids).count(self._placeholder)) != expected:
@@ -164,7 +168,10 @@ class PictureReader:
 
 
 def stacked(values: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """Returns arrays of one shape as one, zeros for a row without; None where no row has any."""
+    """Stacks arrays of one shape, with zeros for a row without.
+
+    None where no row has any.
+    """
     some = next((value for value in values if value is not None), None)
     return None if some is None else np.stack([np.zeros_like(some) if one is None else one for one in values])
 

@@ -103,7 +103,9 @@ def _embedded(
 
 
 def image_positions(tokens: np.ndarray, mask: np.ndarray, image_token: int, grids: list[Grid]) -> np.ndarray:
-    """Returns int32[3, B, L]: the rotary positions (time, row, column) of texts with images; 0 at padding.
+    """Returns rotary positions int32[3, B, L] of texts with images.
+
+    The three are time, row and column; they are 0 at padding.
 
     Args:
         tokens: int32[B, L].
@@ -141,7 +143,9 @@ def image_positions(tokens: np.ndarray, mask: np.ndarray, image_token: int, grid
 
 
 def config_from_qwen_vl(described: dict[str, Any], **overrides: Any) -> DecoderConfig:
-    """Returns the config of the decoder, its tower's in it, that a config.json describes.
+    """Returns the config of decoder and tower that a config.json describes.
+
+    The tower's is in the decoder's.
 
     Raises:
         InvalidInputError: another model type, or something in it that tower or decoder do not have.
@@ -187,7 +191,10 @@ class _Flat:
 
 
 def load_qwen_vl(folder: str | os.PathLike[str], *, shardings: Shardings | None = None, **overrides: Any) -> Decoder:
-    """Returns a decoder with its vision tower, from a Hugging Face folder; arguments and errors as `load_hf`."""
+    """Returns a decoder with its vision tower, from a Hugging Face folder.
+
+    Arguments and errors are those of `load_hf`.
+    """
     folder = pathlib.Path(folder)
     described = read_described(folder)
     with described_by(folder / "config.json"):

@@ -100,7 +100,7 @@ class QwenVLChatModel(FlaxChatModel):
 
 
 def _default_system(tokenizer: PretrainedTokenizer) -> str | None:
-    """Return what the family's own template says before a conversation without a system message."""
+    """Return the family's default system message, None if its template has none."""
     if tokenizer.chat_template is None:
         return None
     found = _SYSTEM.match(tokenizer.render([{"role": "user", "content": "?"}]))

@@ -38,7 +38,7 @@ Grid = tuple[int, int]  # patches of an image: rows, columns
 
 
 def block_shapes(config: VisionConfig) -> Shapes:
-    """Returns, per parameter of one block, its shape and the logical name of each axis."""
+    """Returns shape and logical axis names of each parameter of one block."""
     d, h, e, m = config.width, config.num_heads, config.head_dim, config.mlp_width
     gate: Shapes = {"gate": ((d, m), ("embed", "mlp")), "gate_bias": ((m,), ("mlp",))}
     return {
@@ -82,7 +82,10 @@ def merger_shapes(config: VisionConfig, norm_width: int) -> Shapes:
 
 
 def adapter_shapes(config: VisionConfig, rank: int) -> Shapes:
-    """Returns the same for the adapters of one block, on queries, keys and values, which are one matrix here."""
+    """Returns shape and logical axis names of one block's adapters.
+
+    They are on queries, keys and values, which are one matrix here.
+    """
     d, h, e = config.width, config.num_heads, config.head_dim
     return {
         "qkv_lora_a": ((d, rank), ("embed", "lora")),
@@ -91,7 +94,10 @@ def adapter_shapes(config: VisionConfig, rank: int) -> Shapes:
 
 
 def vision_axes(config: VisionConfig, lora_rank: int = 0) -> ParameterAxes:
-    """Returns the logical axes of every parameter by its path in `VisionTower`, with those of adapters of that rank."""
+    """Returns the logical axes of all parameters by path in `VisionTower`.
+
+    With `lora_rank` > 0 the adapters of that rank are included.
+    """
     axes: ParameterAxes = {(n,): names for n, (_, names) in top_shapes(config).items()}
     blocks = block_shapes(config) | (adapter_shapes(config, lora_rank) if lora_rank else {})
     axes |= {("blocks", n): ("layers", *names) for n, (_, names) in blocks.items()}
@@ -122,7 +128,9 @@ class Windows(NamedTuple):
 
 
 def arrange(config: VisionConfig, grids: list[Grid]) -> Windows:
-    """Returns where the patches of images stand whose patches are packed block by block, row by row of blocks.
+    """Returns the places of image patches packed block by block.
+
+    The blocks are packed row by row.
 
     Args:
         config: of the tower.
@@ -261,7 +269,10 @@ def _initial(name: str, shape: tuple[int, ...], config: VisionConfig, rngs: nnx.
 
 
 def _rotary(config: VisionConfig, positions: Array) -> tuple[jax.Array, jax.Array]:
-    """Returns cos and sin, float32[I, W, P, head_dim / 2]; by row, then by column."""
+    """Returns cos and sin, float32[I, W, P, head_dim / 2].
+
+    Angles go by row, then by column.
+    """
     quarter = config.head_dim // 4
     frequencies = _ROPE_THETA ** -(jnp.arange(quarter, dtype=jnp.float32) / quarter)
     angles = (positions.astype(jnp.float32)[..., None] * frequencies).reshape(*positions.shape[:-1], 2 * quarter)
@@ -271,7 +282,10 @@ def _rotary(config: VisionConfig, positions: Array) -> tuple[jax.Array, jax.Arra
 def _block(
     config: VisionConfig, weights: dict[str, jax.Array], x: jax.Array, cos: jax.Array, sin: jax.Array, bias: jax.Array
 ) -> jax.Array:
-    """Returns one block's output for x [I, G, S, D], where attention stays within each group of S places."""
+    """Returns one block's output for x [I, G, S, D].
+
+    Attention stays within each group of S places.
+    """
     groups = x.shape[:3]
     heads, dim = config.num_heads, config.head_dim
     cos, sin = (table.reshape(*groups, 1, dim // 2) for table in (cos, sin))
@@ -307,7 +321,9 @@ def _mean_and_deviation(config: VisionConfig) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitting_size(config: VisionConfig, rows: int, columns: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
-    """Returns the size in pixels that an image is scaled to: whole blocks, the number of pixels within the limits.
+    """Returns the size in pixels for a scaled image.
+
+    It is whole blocks, with the number of pixels within the limits.
 
     Raises:
         InvalidInputError: one side is more than 200 times the other.
@@ -329,9 +345,12 @@ def fitting_size(config: VisionConfig, rows: int, columns: int, min_pixels: int,
 def patches_of(
     config: VisionConfig, images: list[np.ndarray], *, min_pixels: int = 0, max_pixels: int = 0
 ) -> tuple[np.ndarray, list[Grid]]:
-    """Returns the packed patches float32[N, patch_values] of images uint8[rows, columns, 3], and their grids.
+    """Returns packed patches float32[N, patch_values] of images, and their grids.
 
-    Images whose size is not whole blocks within the limits (0: `VisionConfig.pixel_limits`) are scaled with the package
+    Images are uint8[rows, columns, 3].
+
+    Images whose size is not whole blocks within the limits (0: `VisionConfig.pixel_limits`) are scaled with the
+    package
     `pillow` (bicubic).
 
     Raises:
@@ -354,7 +373,10 @@ def patches_of(
 
 
 def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Returns an image uint8[., ., 3] of this size; another size is scaled with the package `pillow` (bicubic)."""
+    """Returns an image uint8[., ., 3] in this size.
+
+    Another size is scaled with the package `pillow` (bicubic).
+    """
     if image.shape[:2] == (rows, columns):
         return image
     from PIL import Image
@@ -363,7 +385,10 @@ def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 def _cut(config: VisionConfig, pixels: Any) -> Any:
-    """Returns the patches [I, N, patch_values] of normalised images [I, rows, columns, 3], block by block."""
+    """Returns the patches [I, N, patch_values] of normalised images, block by block.
+
+    Images are [I, rows, columns, 3].
+    """
     images, rows, columns, _ = pixels.shape
     side, merge, frames = config.patch_size, config.merge_size, config.temporal_patch_size
     down, across = rows // (side * merge), columns // (side * merge)
