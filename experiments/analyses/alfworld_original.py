@@ -29,7 +29,9 @@ _MALFORMED = (
 
 
 def start_original(path: str | os.PathLike[str], grammar: str = "0.4") -> Any:
-    """Return TextWorld's env for one game file, wrapped in ALFWorld's demangler (shuffle off), not yet reset.
+    """Return TextWorld's env for one game file, not yet reset.
+
+    It is wrapped in ALFWorld's demangler (shuffle off).
 
     Args:
         path: an official game file (`*.tw-pddl`).
@@ -57,9 +59,10 @@ def start_original(path: str | os.PathLike[str], grammar: str = "0.4") -> Any:
 
 
 def in_wording_of_0_3(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a game file's content with the wording of ALFWorld 0.3.x, derived from that of 0.4.
+    """Return a game file's content in the wording of ALFWorld 0.3.x.
 
-    The release 0.3.5 says `put X in/on Y`, names the location on arrival ("You arrive at loc 12."), has no `help`.
+    It is derived from that of 0.4. The release 0.3.5 says `put X in/on Y`, names the location on arrival ("You arrive
+    at loc 12."), has no `help`.
     """
     grammar = data["grammar"]
     for now, then in (
@@ -76,12 +79,12 @@ def in_wording_of_0_3(data: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def memoised() -> Iterator[None]:
-    """Make the original about ten times as fast while the context lasts, without changing what it answers.
+    """Make the original about ten times as fast, with the same answers.
 
-    TextWorld parses the same texts anew at every step and translates each problem four times. Here parsed texts are
-    kept, one translation serves load and reset and also the planner (which nobody asks), the text of a command, which
-    depends on constant facts only, is derived once, and names, which nobody changes, are not copied when a context is.
-    A test holds this against the untouched original.
+    This lasts as long as the context. TextWorld parses the same texts anew at every step and translates each problem
+    four times. Here parsed texts are kept, one translation serves load and reset and also the planner (which nobody
+    asks), the text of a command, which depends on constant facts only, is derived once, and names, which nobody
+    changes, are not copied when a context is. A test holds this against the untouched original.
     """
     import fast_downward
     from textworld.envs.pddl import textgen
@@ -177,9 +180,10 @@ def compare_game(
     expert_share: float = 0.3,
     script: Sequence[str] = (),
 ) -> list[str]:
-    """Play one game on both sides and return where they differ: nothing, if all is well.
+    """Play one game on both sides and return where they differ.
 
-    Compared after the reset and after each command: text, admissible commands with their order, score, won, done.
+    Nothing is returned if all is well. Compared after the reset and after each command: text, admissible commands with
+    their order, score, won, done.
 
     Args:
         path: an official game file.

@@ -126,7 +126,10 @@ class Study:
         return Games(config, taught or self.tasks, self._bank)
 
     def train(self, arm: str, seed: int) -> Bundle:
-        """Return the models of an arm, trained on from where they are; of a finished one its weights are enough."""
+        """Return the models of an arm, trained on from where they are.
+
+        Of a finished arm its weights are enough.
+        """
         base, steps, weights = self.bundle.config, 0, self.folder(arm, seed) / "weights"
         if (weights / "weights.safetensors").is_file():
             finished = load_bundle(weights)
@@ -160,7 +163,10 @@ class Study:
         return bundle
 
     def tokens(self, arm: str, seed: int) -> int:
-        """Compute the tokens read by the compiler's forward and backward passes while this arm was trained."""
+        """Count the tokens of the compiler's forward and backward passes in training.
+
+        The training is that of this arm.
+        """
         stage = self.folder(arm, seed)
         return int(
             sum(line["tokens"] for name in ("compiler", "correction", "grpo") for line in read_metrics(stage / name))
@@ -195,7 +201,10 @@ def config_of(arm: str, seed: int, base: Config, sft_steps: int) -> Config:
 
 
 def trained_on(config: Config) -> Config:
-    """Configure a third of the compiler's steps, at the correction's rate, to continue what is trained."""
+    """Configure a third of the compiler's steps, at the correction's rate.
+
+    They continue what is trained.
+    """
     rate, steps = config.correction.sft.learning_rate, config.compiler_sft.steps // 3
     return dataclasses.replace(
         config, compiler_sft=dataclasses.replace(config.compiler_sft, steps=steps, learning_rate=rate)
@@ -203,7 +212,10 @@ def trained_on(config: Config) -> Config:
 
 
 def steps_of(tokens: int, samples: Sequence[Sample], tokenizer: Tokenizer, config: Config) -> int:
-    """Steps of correction in which the compiler reads so many tokens, if its rows are as long as those of `samples`."""
+    """Return the correction steps for the compiler to read `tokens` tokens.
+
+    Its rows are taken to be as long as those of `samples`.
+    """
     drawn = np.random.default_rng(0).permutation(len(samples))[:MEASURED]
     texts = [text for i in drawn for text in (samples[i].compiler_prompt, samples[i].output)]
     row = sum(map(len, tokenizer.encode_batch(texts))) / len(drawn) + 1 + config.memory.num_soft
@@ -220,10 +232,16 @@ def rows_of(arm: str, seed: int) -> list[Setting]:
 
 
 def summary(scores: dict[str, Score], arms: list[str], seeds: list[int]) -> dict[str, dict]:
-    """Return by arm success per seed, and paired differences to `none`, `before` and every other arm."""
+    """Return success per seed and paired differences, by arm.
+
+    The differences are to `none`, `before` and every other arm.
+    """
 
     def won(name: str) -> np.ndarray:
-        """Bool[tasks, seeds of training x seeds of play]; what is not an arm is the same for all seeds of training."""
+        """Return bool[tasks, seeds of training x seeds of play].
+
+        What is not an arm is the same for all seeds of training.
+        """
         return np.concatenate([scores[f"{name} {s}" if name in arms else name].won for s in seeds], 1)
 
     result = {}
@@ -240,7 +258,10 @@ def summary(scores: dict[str, Score], arms: list[str], seeds: list[int]) -> dict
 
 
 def read_run(folder: pathlib.Path) -> tuple[Bundle, str]:
-    """(models of a run before GRPO, SHA-256 of their weights); `folder` is the run's or that of the weights."""
+    """Return (models of a run before GRPO, SHA-256 of their weights).
+
+    `folder` is the run's or that of the weights.
+    """
     names = [folder / "weights_before_grpo", folder / "weights", folder]
     weights = next((name for name in names if (name / "weights.safetensors").is_file()), folder)
     bundle = load_bundle(weights)
@@ -250,7 +271,10 @@ def read_run(folder: pathlib.Path) -> tuple[Bundle, str]:
 
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, Bundle, str]:
-    """(options, models under the settings of the command line, SHA-256 of their weights)."""
+    """Return (options, models, SHA-256 of their weights).
+
+    The models have the settings of the command line.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=pathlib.Path, required=True, help="folder of a finished run, or of weights")
     parser.add_argument("--arms", nargs="+", choices=(*ARMS, "ablations"), default=FURTHER)
@@ -279,7 +303,10 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, Bundle, str]:
 
 
 def main(arguments: list[str] | None = None) -> dict:
-    """Train and score what is not finished, print one JSON line, return the report."""
+    """Train and score what is not finished; return the report.
+
+    One JSON line is printed.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     options, bundle, digest = parse(given)
     config, started = bundle.config, time.perf_counter()

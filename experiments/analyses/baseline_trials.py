@@ -129,7 +129,10 @@ def found_in(episode: Episode) -> set[str]:
 
 
 def said_in(memory: str, label: str) -> set[str]:
-    """Return what the lines with a label say, whatever else stands in them; a line begins with its number."""
+    """Return what the lines with a label say.
+
+    Whatever else stands there is left out; a line begins with its number.
+    """
     lines = (re.fullmatch(rf"(?:\d+ )?{label}: (.*)", line) for line in memory.splitlines())
     return {clause for line in lines if line for clause in line[1].split("; ")}
 

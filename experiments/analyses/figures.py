@@ -56,7 +56,9 @@ DRAWN_FROM = 4
 
 @functools.partial(jax.jit, static_argnames="config")
 def attention_at_end(config, weights, embeddings, mask, memory):
-    """Returns (logit float32[B], share float32[B], final hidden states [B, L, D]) of left-padded prompts.
+    """Return (logit float32[B], share float32[B], final hidden states [B, L, D]).
+
+    The prompts are left-padded.
 
     Args:
         config: the decoder's, with `scan_layers` off, and `weights` in that layout.
@@ -87,7 +89,10 @@ def attention_at_end(config, weights, embeddings, mask, memory):
 
 
 def memory_positions(tokenizer: Tokenizer, prompt: str, ids: list[int], given: Delivered) -> np.ndarray:
-    """Returns bool[L], which of an executor prompt's tokens memory has put there: its text and its soft tokens."""
+    """Return bool[L]: the tokens of an executor prompt that memory put there.
+
+    They are its text and its soft tokens.
+    """
     mask = np.asarray(ids) == tokenizer.soft_id
     for title, text in (("\nmemory:", f"\n{given.memory}"), ("\nhint:", f" {given.hint}")):
         if text.strip():
@@ -148,13 +153,19 @@ def attention_by_step(executor: Executor, asked: list, delivered: list[list[Deli
 
 
 def by_step(trajectories: list[Trajectory]) -> list[list[Delivered]]:
-    """Returns what the running rows were given, step by step, in the order in which they were asked."""
+    """Return what the running rows were given, step by step.
+
+    The rows stand in the order in which they were asked.
+    """
     longest = max(len(one.delivered) for one in trajectories)
     return [[one.delivered[step] for one in trajectories if step < len(one.delivered)] for step in range(longest)]
 
 
 def token_states(bundle, trajectories: list[Trajectory]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns (states float32[P, D], bool[P] of a soft token, int32[P] number of the step): `POINTS` of each kind."""
+    """Return (states float32[P, D], bool[P], int32[P]): `POINTS` of each kind.
+
+    The bool marks a soft token, the int32 is the number of the step.
+    """
     tokenizer, decoder = bundle.tokenizer, bundle.model.decoder
     suffix = [tokenizer.soft_id] * bundle.config.memory.num_soft
     records = [d.record for one in trajectories for d in one.delivered if d.soft is not None]
@@ -177,7 +188,10 @@ def token_states(bundle, trajectories: list[Trajectory]) -> tuple[np.ndarray, np
 
 
 def same_kind_neighbours(states: np.ndarray, soft: np.ndarray, step: np.ndarray) -> float:
-    """Returns the share of states whose nearest neighbour by cosine in another step is of their kind."""
+    """Return the share of states with a nearest neighbour of their kind.
+
+    The neighbour is the nearest by cosine in another step.
+    """
     unit = states / np.linalg.norm(states, axis=1, keepdims=True)
     near = np.where(step[:, None] == step, -np.inf, unit @ unit.T).argmax(1)
     return float((soft[near] == soft).mean())

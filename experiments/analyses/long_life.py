@@ -52,7 +52,10 @@ _DONE = ("washed", "repaired", "moved", "sold", "wrapped", "lent", "cleaned", "r
 
 
 def episodes(seed: int = 0) -> Iterator[Episode]:
-    """Play generated games without end, scene after scene; every eighth is given up after four steps."""
+    """Play generated games without end, scene after scene.
+
+    Every eighth is given up after four steps.
+    """
     generator = Generator(seed)
     tasks = [sorted(generator.scene(scene).goals) for scene in range(SCENES)]
     for number in itertools.count():
@@ -78,7 +81,7 @@ def sentences(seed: int = 0) -> Iterator[str]:
 
 
 def fill(memory: LifelongMemory, notes: int, facts: int) -> None:
-    """Tell notes, and see things in storage until the graph has so many facts."""
+    """Tell notes; see things in storage until the graph has `facts` facts."""
     for text in counted(list(itertools.islice(sentences(), notes)), "notes", "note"):
         memory.tell(text)
     memory.begin_task("storage", "count the boxes.", "You are in the storage.", place="storage")
@@ -98,7 +101,10 @@ def graph_facts(memory: LifelongMemory) -> int:
 
 
 def probe(memory: LifelongMemory, tasks: Iterable[Episode]) -> dict[str, Any]:
-    """Play tasks in the memory; return p50 and p99 of milliseconds, mean and most of the pool's tokens."""
+    """Play tasks in the memory and return times and pool tokens.
+
+    Times are p50 and p99 of milliseconds, tokens the mean and the most of the pool.
+    """
     times: dict[str, list[float]] = {"start": [], "observe": [], "step": [], "unchanged": []}
     tokens = []
     for task in tasks:

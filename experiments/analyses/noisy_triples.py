@@ -126,7 +126,10 @@ def _present(memory: SpatialMemory) -> tuple[collections.Counter[Key], int]:
 
 
 def play(make: Callable[[], SpatialMemory], kind: str, rate: float, seed: int, looks: bool) -> dict[str, Any]:
-    """Return one home, told with noise to one memory; the counts, and seconds of each update."""
+    """Tell one home with noise to one memory.
+
+    Returns the counts, and the seconds of each update.
+    """
     home, noise = Home(random.Random(seed)), Noise(kind, rate, random.Random(seed + 1000))
     views = np.random.default_rng(seed)
     bases = {thing: vector / np.linalg.norm(vector) for thing in home.things for vector in [views.normal(size=DIM)]}
@@ -182,7 +185,10 @@ COUNTS = ("duplicates", "stale", "missing", "wrong_ends")
 
 
 def measure(seeds: range) -> list[dict[str, Any]]:
-    """Return a row for each arm, noise and rate: means over the seeds, and the spread of each count."""
+    """Return a row for each arm, noise and rate.
+
+    It has means over the seeds, and the spread of each count.
+    """
     rows = []
     for kind, rate in [("none", 0.0), *((kind, rate) for kind in NOISE for rate in RATES)]:
         for arm, (make, looks) in ARMS.items():
@@ -199,7 +205,10 @@ def measure(seeds: range) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Write the rows and end with one JSON line: the counts of each arm at all noise and the highest rate."""
+    """Write the rows and end with one JSON line.
+
+    The line has the counts of each arm at all noise and the highest rate.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3, help="homes (default 3)")
     parser.add_argument("--out", type=output_file, default=ROOT / "experiments/results/noisy_triples.json")

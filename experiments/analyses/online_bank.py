@@ -41,7 +41,10 @@ DELIVERIES = ("none", "compiled", "teacher")
 
 
 def learned_from(episode: Episode, reader: Reader = DEFAULT) -> str:
-    """Return what a lost episode tells of the world: where things of the goal's kind were; empty if none was found."""
+    """Return what a lost episode tells of the world.
+
+    That is where things of the goal's kind were; empty if none was found.
+    """
     kind, places = reader.goal_object(episode.goal), dict[str, str]()
     for _, what, name, place in reader.events(episode):
         if what == "take" and kind and name.rstrip("0123456789 ") == kind:
@@ -59,7 +62,10 @@ def remember(bank: Experiences, episode: Episode) -> None:
 
 
 def forgotten(bank: Experiences, share: float, seed: int) -> Experiences:
-    """Return a bank without that share of the records of `bank`, drawn by the seed."""
+    """Return a bank without a share of the records of `bank`.
+
+    The share is drawn by the seed.
+    """
     records = bank.records
     kept = np.sort(np.random.default_rng(seed).permutation(len(records))[round(share * len(records)) :])
     left = Experiences(bank.embedder, object_weight=bank.object_weight, task_key=bank.task_key, lost=True)
@@ -68,7 +74,10 @@ def forgotten(bank: Experiences, share: float, seed: int) -> Experiences:
 
 
 def windows(won: np.ndarray, size: int) -> list[dict[str, Any]]:
-    """Success of bool[tasks, lives] in windows of so many tasks, with its interval over tasks of all lives."""
+    """Return success of bool[tasks, lives] in windows of `size` tasks.
+
+    Its interval is over tasks of all lives.
+    """
     rows = []
     for first in range(0, len(won), size):
         part = won[first : first + size]
@@ -112,9 +121,9 @@ class Lives:
         seed: int,
         on_task: Callable[[np.ndarray], None] | None = None,
     ) -> np.ndarray:
-        """Success bool[last - first, lives] of the tasks from `first` to before `last`; `banks` grow by them.
+        """Play tasks `first` to before `last`; return success bool[last - first, lives].
 
-        `on_task` is called with the successes of all lives in each task.
+        The `banks` grow by them. `on_task` is called with the successes of all lives in each task.
         """
         views = [self.view(bank) for bank in banks]
         won = []

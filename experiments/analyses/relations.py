@@ -39,7 +39,7 @@ ARMS = {
 
 
 def measure(per_line: int, seed: int, note: str) -> dict[str, Any]:
-    """Return the report: rows of the arms, and success by relation of the first."""
+    """Return the report: the arms' rows, and the first's success by relation."""
     facts = manifest(per_line=per_line, seed=seed, note=note)
     lines = wordings()
     tasks = drawn(lines, per_line, seed)

@@ -113,7 +113,10 @@ def mistakes_of(done: Run, watched: Watched, robot: SimulatedRobot) -> list[str]
 
 
 def sort_errors(commands: Iterable[tuple[str, bool, bool, tuple[str, str], tuple[str, str]]]) -> list[str]:
-    """Sort errors into `KINDS`, by command, failure, whether a fault was why, what was believed, what was true."""
+    """Sort errors into `KINDS`.
+
+    A row is the command, failure, whether a fault was why, what was believed, what was true.
+    """
     errors: list[str] = []
     refused: set[tuple[str, tuple[str, str]]] = set()
     for command, has_failed, is_injected, believed, true in commands:
@@ -127,7 +130,10 @@ def sort_errors(commands: Iterable[tuple[str, bool, bool, tuple[str, str], tuple
 
 
 def rows_of(played: Mapping[str, Sequence[Sequence[Task]]]) -> dict[str, list[dict[str, Any]]]:
-    """Return a row per agent and run; differences are paired, to the full agent and to its own first run."""
+    """Return a row per agent and run.
+
+    Differences are paired, to the full agent and to its own first run.
+    """
 
     def columns(tasks: Sequence[Task]) -> np.ndarray:
         return np.array([(task.won, task.steps) for task in tasks], float).T

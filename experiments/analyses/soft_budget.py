@@ -61,17 +61,20 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
 
 
 def text_row(budget: int | None) -> str:
-    """Name of the row with so many tokens of guidance and no soft tokens."""
+    """Name the row with `budget` tokens of guidance and no soft tokens."""
     return "none" if budget == 0 else "compiled_text" + (f" hint_tokens={budget}" if budget else "")
 
 
 def both_row(budget: int | None) -> str:
-    """Name of the row with so many tokens of guidance and soft tokens."""
+    """Name the row with `budget` tokens of guidance and soft tokens."""
     return "compiled soft=only" if budget == 0 else "compiled" + (f" hint_tokens={budget}" if budget else "")
 
 
 def play(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """(rows by name with `won` [tasks, seeds], where they come from): played by the benchmark of the weights' world."""
+    """Return (rows by name with `won` [tasks, seeds], where they come from).
+
+    They are played by the benchmark of the weights' world.
+    """
     from embodied_mem.models.host import keep_freed_memory, set_gpu_flags
 
     set_gpu_flags()
@@ -120,7 +123,10 @@ def rows_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def curves(played: Mapping[str, Mapping[str, Any]], budgets: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
-    """Return the points: of `text` and `both` by budget, and of what stands beside them at budget 0."""
+    """Return the points of `text`, `both` and what stands beside them.
+
+    The first two are by budget, the others at budget 0.
+    """
     steps: list[int | None] = [0, *budgets, None]
 
     def point(name: str, budget: int | None) -> dict[str, Any]:
@@ -140,7 +146,10 @@ def curves(played: Mapping[str, Mapping[str, Any]], budgets: Sequence[int]) -> d
 
 
 def comparisons(played: Mapping[str, Mapping[str, Any]], budgets: Sequence[int], num_soft: int) -> list[dict[str, Any]]:
-    """Paired differences of success, [mean, low, high]: both at a budget against text, and the controls at budget 0."""
+    """Return paired differences of success, [mean, low, high].
+
+    They are of both at a budget against text, and of the controls at budget 0.
+    """
     pairs: list[tuple[str, int | None, str, str]] = []
     for budget in (0, *budgets, None):
         pairs.append(("same budget", budget, both_row(budget), text_row(budget)))

@@ -94,7 +94,10 @@ class Rows(NamedTuple):
 
 
 def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Rows]:
-    """(training rows, held-out rows) of the world of these weights, each with the memory that models have there."""
+    """Return (training rows, held-out rows) of the world of these weights.
+
+    Each has the memory that models have there.
+    """
     from embodied_mem.memory import Experiences
     from embodied_mem.training.tasks import TEACHER_STEPS, bank_of, scoring_bank, sources_of, teach_bank
 
@@ -116,7 +119,10 @@ def rows_of_world(bundle: Any, num_train: int, num_tasks: int) -> tuple[Rows, Ro
 
 
 def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], bank: Any, solved: Any) -> Rows:
-    """Make the rows of these games: compiler outputs from the memory in `bank`; `solved` tells where things are."""
+    """Make the rows of these games from the memory in `bank`.
+
+    They have compiler outputs; `solved` tells where things are.
+    """
     import jax
 
     from embodied_mem.agents.rollout import Lockstep
@@ -150,7 +156,10 @@ def first_steps(source: Any, compiler: Any, config: Any, games: Sequence[Any], b
 
 
 def probe(training: Rows, held_out: Rows, *, components: int, seed: int = 0) -> dict[str, Any]:
-    """Score a linear probe on held-out rows, and two that cannot know: most frequent place, shuffled rows."""
+    """Score a linear probe and two that cannot know on held-out rows.
+
+    Those two are the most frequent place, and shuffled rows.
+    """
     from sklearn.decomposition import PCA
     from sklearn.preprocessing import StandardScaler
 
@@ -242,7 +251,10 @@ def accuracy(right: Sequence[bool]) -> dict[str, Any]:
 
 
 def _entropy(labels: np.ndarray) -> float:
-    """Bits, of the frequencies; too small by about (places - 1) / (2 ln 2 rows), so bounds made of it hold."""
+    """Return the entropy of the labels' frequencies, in bits.
+
+    It is too small by about (places - 1) / (2 ln 2 rows), so bounds made of it hold.
+    """
     _, counts = np.unique(labels, return_counts=True)
     shares = counts / counts.sum()
     return float(-(shares * np.log2(shares)).sum())

@@ -82,7 +82,9 @@ def attack(
     keep: pathlib.Path | None = None,
     planted: str = "",
 ) -> Outcome:
-    """Run cases `first`, `first` + 1, ... in another process, and another one where a case ends or hangs that.
+    """Run cases `first`, `first` + 1, ... in another process.
+
+    Where a case ends or hangs that process, another one goes on.
 
     Args:
         name: of `ATTACKS`.
@@ -112,7 +114,10 @@ def attack(
 def _process(
     name: str, seed: int, first: int, cases: int, seconds: float, scratch: pathlib.Path, planted: str
 ) -> Outcome:
-    """Count what one process got done; it tells after each case, so a crash costs no count."""
+    """Count what one process got done.
+
+    It tells after each case, so a crash costs no count.
+    """
     command = [sys.executable, "-m", "experiments.attacks", name, str(seed), str(first), str(cases), str(seconds)]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "EMBODIED_MEM_PLANTED": planted}
@@ -163,7 +168,7 @@ def _process(
 
 
 def _line(process: subprocess.Popen) -> str | None:
-    """Return the next line, "" at the end, None if none came in time."""
+    """Return the next line, "" at its end, None after a time-out."""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         return process.stdout.readline() if selector.select(PATIENCE_S) else None

@@ -30,7 +30,10 @@ TMPFS_BYTES = 128 << 10
 
 @contextlib.contextmanager
 def _limit(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond `size`: write() is short at it, then fails with EFBIG."""
+    """Let no file of this process grow beyond `size`.
+
+    A write() is short at it, then fails with EFBIG.
+    """
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -56,7 +59,10 @@ def _filled(folder: pathlib.Path, leave: int) -> Iterator[None]:
 
 
 def _fails(call: Callable[[], object]) -> bool:
-    """Return whether the call was told that the disk is full. Any other error is raised."""
+    """Return whether the call was told that the disk is full.
+
+    Any other error is raised.
+    """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -67,7 +73,7 @@ def _fails(call: Callable[[], object]) -> bool:
 
 
 def full_disk(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Return a store, an index, a bank and a recording that run out of room."""
+    """Let a store, index, bank and recording run out of room."""
     mounted = rng.random() < 0.3 and _mount(folder)
     try:
         counts = [attack(rng, folder, mounted) for attack in (_store, _vectors, _bank, _recording)]
@@ -128,7 +134,10 @@ def _store(rng: random.Random, folder: pathlib.Path, mounted: bool) -> bool:
 
 
 def _pending(folder: pathlib.Path) -> bool:
-    """Return whether a forget is recorded and not finished; what the modules say of it does not count."""
+    """Return whether a forget is recorded and not finished.
+
+    What the modules say of it does not count.
+    """
     with MemoryStore(folder / "store", {"notes": Notes()}, fsync="never", read_only=True) as store:
         return store.report.forget_pending
 

@@ -86,7 +86,10 @@ def _serve(folder: pathlib.Path, asked: int, answered: int) -> None:
 
 
 def kill_mcp(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Kill the MCP server while it remembers and forgets: what it answered is so, in the memory and on the disk."""
+    """Kill the MCP server while it remembers and forgets.
+
+    What it answered is so, in the memory and on the disk.
+    """
     import mcp.server.stdio  # noqa: F401  once, before the forks
 
     told: set[str] = set()
@@ -129,7 +132,10 @@ def _is_done(answer: dict[str, Any] | None) -> bool:
 
 
 def _check_words(folder: pathlib.Path, texts: str, told: set[str], gone: set[str]) -> None:
-    """Raise unless all told words are remembered and no forgotten one is, in the memory or in any file."""
+    """Raise unless all told words are remembered and no forgotten one.
+
+    A forgotten word is neither in the memory nor in any file.
+    """
     lost = sorted(word for word in told if word not in texts)
     assert not lost, f"answered and lost: {lost}"
     raw = b"".join(map(_bytes, folder.rglob("*")))
@@ -138,7 +144,10 @@ def _check_words(folder: pathlib.Path, texts: str, told: set[str], gone: set[str
 
 
 def kill_langgraph(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Kill LangGraph's store while it puts and forgets: what was put is there, what was forgotten is nowhere."""
+    """Kill LangGraph's store while it puts and forgets.
+
+    What was put is there, what was forgotten is nowhere.
+    """
     from embodied_mem.serve.langgraph import MemoryBaseStore
 
     page, space, missing, landed = Page(), ("users", "ann"), set[int](), 0
@@ -174,7 +183,10 @@ def kill_langgraph(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def doors(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Ask tools and LangGraph's store odd things: an answer or an error of ours, soon, and the folder still opens."""
+    """Ask tools and LangGraph's store odd things.
+
+    They give an answer or an error of ours, soon, and the folder still opens.
+    """
     from embodied_mem.serve.langgraph import MemoryBaseStore
     from embodied_mem.serve.mcp import Memories
 

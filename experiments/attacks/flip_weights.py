@@ -95,7 +95,10 @@ def _checkpoint() -> dict[str, bytes]:
 
 
 def flip_checkpoint(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Return every file of a checkpoint; its record has a sum of the bits of each array."""
+    """Flip bits in every file of a checkpoint.
+
+    Its record has a sum of the bits of each array.
+    """
     from embodied_mem.parallel.checkpoints import Checkpoints
 
     def read() -> str:

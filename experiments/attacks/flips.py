@@ -30,7 +30,7 @@ TRIES = 40  # damages in one case
 
 
 def damaged(rng: random.Random, data: bytes) -> bytes:
-    """Other bytes: mostly of the same length, with one to three bits that differ."""
+    """Change bytes: mostly one to three bits, at the same length."""
     changed = bytearray(data)
     kind = rng.randrange(10)
     at = rng.randrange(len(changed))
@@ -47,7 +47,10 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
 
 
 def refused(call: Callable[[], Any]) -> tuple[bool, Any]:
-    """Return (whether the call was refused with an error of the library, what it returned); anything else is raised."""
+    """Return (whether the library refused the call, what it returned).
+
+    It refuses with an error of its own; anything else is raised.
+    """
     try:
         return False, call()
     except EmbodiedMemError:
@@ -64,7 +67,10 @@ def flip(
     damage: Callable[[random.Random, bytes], bytes] = damaged,
     tries: int = TRIES,
 ) -> Counts:
-    """Damage the file at `path` again and again; `read` gives what it holds, comparable."""
+    """Damage the file at `path` again and again.
+
+    `read` gives what it holds, comparable.
+    """
     path.write_bytes(data)
     expected = read()
     landed = 0
@@ -80,7 +86,10 @@ def flip(
 
 @functools.cache
 def store_files(is_closed: bool = True) -> dict[str, bytes]:
-    """Make a snapshot and events after it, partly in the WAL unless closed."""
+    """Make a snapshot and events after it.
+
+    The events are partly in the WAL unless the store is closed.
+    """
     folder = pathlib.Path(tempfile.mkdtemp())
     for first, last in ((0, 16), (16, 24)):
         with MemoryStore(folder, {"notes": Notes()}, fsync="never") as store:
@@ -175,7 +184,7 @@ def flip_graph(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def made(write: Callable[[pathlib.Path], object]) -> dict[str, bytes]:
-    """Return the files that `write` makes in a folder, by their paths in it."""
+    """Return the files that `write` makes in a folder, by path."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write(folder)
@@ -243,7 +252,10 @@ def recording() -> bytes:
 
 @functools.cache
 def bank_file(name: str) -> bytes:
-    """Return a memory bank; a name that ends in .gz gives a packed one."""
+    """Return a memory bank.
+
+    A name that ends in .gz gives a packed one.
+    """
     bank = Experiences()
     for thing in ("mug", "apple", "vase"):
         steps = (Step("You see a desk 1.", f"take {thing} 1"), Step(f"You hold the {thing} 1.", "put it in desk 1"))

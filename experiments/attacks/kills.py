@@ -65,7 +65,10 @@ def kill_forget(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def kill_open(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Kill while a store is opened that another kill has left; half of them in the middle of a forget."""
+    """Kill while a store is opened that another kill has left.
+
+    Half of them are in the middle of a forget.
+    """
     return _kills(_OPENING, rng, folder)
 
 
@@ -95,7 +98,7 @@ def _kills(target: int, rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def _write(page: Page, folder: pathlib.Path, fsync: str, aim: int, mix: float) -> None:
-    """Live a writer's life, which ends by a kill."""
+    """Live a writer's life until a kill ends it."""
     page.put(_DOING, _OPENING)
     page.put(_BEGUN, int(aim == _OPENING))
     store = MemoryStore(folder, {"notes": Notes()}, fsync=fsync, snapshot_bytes=10_000)
@@ -127,7 +130,10 @@ def _write(page: Page, folder: pathlib.Path, fsync: str, aim: int, mix: float) -
 
 
 def _kill(child: int, page: Page, aim: int, begun: int, wait: float, has_ended: bool = False) -> None:
-    """Kill the child `wait` seconds after it began its `begun`-th operation of this kind, or ended that forget."""
+    """Kill the child after it began its `begun`-th operation of a kind.
+
+    The kill comes `wait` seconds after it began, or ended that forget.
+    """
     counted = _NUM_FORGOT if has_ended else _BEGUN
     deadline = time.monotonic() + _LIFETIME_S
     while not (page.get(counted) >= begun and (aim == _OPENING or page.get(_DOING) != _OPENING)):
@@ -146,7 +152,10 @@ def _kill(child: int, page: Page, aim: int, begun: int, wait: float, has_ended: 
 def _check(
     folder: pathlib.Path, page: Page, last: int, found: set[int], read_only: bool, same: bool = False
 ) -> tuple[int, set[int]]:
-    """Raise unless what is found is what was acknowledged and at most the one event that was under way."""
+    """Raise unless what was acknowledged is found.
+
+    At most the one event that was under way may be there besides.
+    """
     before, expected, doing = last, set(found), page.get(_DOING)
     if not same:
         last = page.get(_LAST)
@@ -186,7 +195,10 @@ def _numbers(texts: list[str]) -> list[int]:
 
 
 def kill_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Kill while an index replaces its file: the old one or the new one is there, and no removed vector is left."""
+    """Kill while an index replaces its file.
+
+    The old one or the new one is there, and no removed vector is left.
+    """
     path, dim = folder / "v.idx", 16
     kind = rng.choice(["exact", "hnsw"])
     data = np.random.default_rng(rng.randrange(1 << 30)).normal(size=(200, dim)).astype(np.float32)
@@ -218,7 +230,7 @@ def kill_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def _child(work: Callable[[], object]) -> int:
-    """Fork a writer that does its work until it is killed; return its process id."""
+    """Fork a writer that works until killed; return its process id."""
     child = os.fork()
     if child == 0:
         signal.alarm(_LIFETIME_S)
@@ -239,7 +251,10 @@ def _killed(child: int, wait: float) -> None:
 
 
 def kill_threads(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Kill while several threads record: a thread's acknowledged events are there, in order, and at most one more."""
+    """Kill while several threads record.
+
+    A thread's acknowledged events are there, in order, and at most one more.
+    """
     count, landed = rng.randrange(2, 5), 0
     done = [0] * count
     for number in range(KILLS):
@@ -280,7 +295,10 @@ def kill_threads(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def kill_files(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Kill while a bank or another file is replaced, and read it meanwhile: it is always one of the whole versions."""
+    """Kill while a bank or another file is replaced.
+
+    It is read meanwhile, and is always one of the whole versions.
+    """
     banks = [Experiences(), Experiences()]
     for size, bank in zip((3, 40), banks):
         for i in range(size):
@@ -313,7 +331,10 @@ def kill_files(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def kill_lock(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Kill processes that want one folder at random: one has it at a time, and nobody's events are lost."""
+    """Kill at random processes that want one folder.
+
+    One has it at a time, and nobody's events are lost.
+    """
     page, count = Page(), 3
 
     def write(mine: int) -> None:
@@ -356,7 +377,10 @@ def kill_lock(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def power_loss(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Keep of a folder only what was synced when its writer died: what was acknowledged is there."""
+    """Keep of a folder only what was synced when its writer died.
+
+    What was acknowledged is there.
+    """
     found: set[int] = set()
     last = 0
     for number in range(4):
@@ -379,7 +403,10 @@ def power_loss(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def _recover(durable: pathlib.Path, target: pathlib.Path) -> None:
-    """Make the folder that a loss of power leaves: the synced names, each with its synced bytes."""
+    """Make the folder that a loss of power leaves.
+
+    It has the synced names, each with its synced bytes.
+    """
     target.mkdir()
     names = durable / "names"
     for line in names.read_text().splitlines() if names.exists() else ():

@@ -32,7 +32,7 @@ BUILD = ROOT / "build" / "attacks"
 
 
 def build() -> pathlib.Path:
-    """Build the program `mutate` with AddressSanitizer and UBSan unless it is newer than its sources."""
+    """Build `mutate` with AddressSanitizer and UBSan unless newer than its sources."""
     target = BUILD / "mutate"
     options = ["-DEMBODIED_MEM_BINDINGS=OFF", "-DEMBODIED_MEM_ATTACKS=ON", "-DEMBODIED_MEM_SANITIZE=ON"]
     for command in (
@@ -47,7 +47,10 @@ def build() -> pathlib.Path:
 
 @functools.cache
 def _seeds() -> pathlib.Path:
-    """Return the seeds, and with them a whole game, whose domain and grammar the package alfworld brings."""
+    """Return the seeds, and with them a whole game.
+
+    The package alfworld brings its domain and grammar.
+    """
     from embodied_mem.worlds.alfworld.generator import generate, write
 
     folder = pathlib.Path(tempfile.mkdtemp(prefix="seeds-"))
@@ -75,7 +78,10 @@ def mutate_native(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def mutated(rng: random.Random, data: bytes, tokens: tuple[bytes, ...]) -> bytes:
-    """Other bytes by one to four edits: flips, deletions, copies from elsewhere, tokens, cuts."""
+    """Return other bytes by one to four edits.
+
+    The edits are flips, deletions, copies from elsewhere, tokens, cuts.
+    """
     changed = bytearray(data)
     for _ in range(rng.randrange(1, 5)):
         at = rng.randrange(len(changed) + 1)
@@ -132,7 +138,10 @@ def mutate_recording(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def mutate_bank(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Memory banks whose checksum holds, so that what is behind it is asked."""
+    """Read mutated memory banks with a checksum that holds.
+
+    So what is behind the checksum is asked.
+    """
     path = folder / "bank.jsonl"
     head, _, body = bank_file("bank.jsonl").partition(b"\n")
 
@@ -156,7 +165,10 @@ def _state() -> bytes:
 
 
 def mutate_state(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """States of a memory of five modules: refused, or a memory that can be used."""
+    """Restore mutated states of a memory of five modules.
+
+    A state is refused, or gives a memory that can be used.
+    """
     path = folder / "state"
 
     def read() -> None:
@@ -172,7 +184,10 @@ def mutate_state(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def mutate_answer(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Return what a chat model might answer: read in time linear in its length, or refused."""
+    """Read mutated answers of a chat model.
+
+    They are read in time linear in their length, or refused.
+    """
     from embodied_mem.language.json_answers import read_json
 
     seed = b'```json\n{"place": "fridge 1", "why": ["cold", 3, null]}\n```'

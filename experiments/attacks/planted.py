@@ -37,7 +37,10 @@ PLANTED = {
 
 
 def preloaded() -> pathlib.Path:
-    """Build the library of changed system calls where it is missing or old; return its path."""
+    """Build the library of changed system calls; return its path.
+
+    It is built where it is missing or old.
+    """
     library = ROOT / "build" / "attacks" / "disk_faults.so"
     if not library.exists() or library.stat().st_mtime < SOURCE.stat().st_mtime:
         library.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +52,10 @@ def preloaded() -> pathlib.Path:
 
 
 def plant(name: str) -> None:
-    """Plant a fault in this process; those of the disk are in the preloaded library already."""
+    """Plant a fault in this process.
+
+    Those of the disk are in the preloaded library already.
+    """
     if name in _IN_PYTHON:
         _IN_PYTHON[name]()
 

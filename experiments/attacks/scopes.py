@@ -28,7 +28,10 @@ def _scope(rng: random.Random) -> Scope:
 
 
 def scopes(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Another scope never opens a folder, a state or a graph, and its own always does."""
+    """Open folders, states and graphs by their own and another scope.
+
+    Another scope never opens them, their own always does.
+    """
     landed = 0
     for number in range(TRIES):
         try:

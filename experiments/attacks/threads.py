@@ -19,7 +19,10 @@ PATIENCE_S = 50
 
 
 def storm(works: Sequence[Callable[[random.Random], object]], rng: random.Random, rounds: int) -> Counts:
-    """Run each work in a thread of its own so many times, all begun at once; what one raises is raised here."""
+    """Run each work in a thread of its own, `rounds` times.
+
+    All begin at once; what one raises is raised here.
+    """
     barrier, problems, refused = threading.Barrier(len(works)), [], [0]
 
     def run(work: Callable[[random.Random], object], seed: int) -> None:
@@ -46,7 +49,10 @@ def storm(works: Sequence[Callable[[random.Random], object]], rng: random.Random
 
 
 def threads_store(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Writers, snapshots, forgets and readers of one folder: each acknowledged event is there once, in order."""
+    """Write, snapshot, forget and read one folder from several threads.
+
+    Each acknowledged event is there once, in order.
+    """
     options = {"fsync": rng.choice(["never", "interval", "always"]), "snapshot_bytes": 4000}
     acknowledged: list[list[str]] = [[] for _ in range(4)]
 
@@ -79,7 +85,10 @@ def threads_store(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def threads_memory(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Threads that tell, ask, explain and look into forks of a kept memory; afterwards it opens as it was."""
+    """Use a kept memory from threads that tell, ask and explain.
+
+    They look into its forks, too. Afterwards it opens as it was.
+    """
     with LifelongMemory.open(folder / "m", fsync="never") as memory:
         memory.begin_task("t", "put a mug in desk.", "You see a desk 1, and a shelf 1.")
         told = [0]
@@ -103,7 +112,10 @@ def threads_memory(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def threads_graph(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Writers and readers of a graph: a snapshot never changes, a thing is in one place at a time."""
+    """Write and read a graph from several threads.
+
+    A snapshot never changes, a thing is in one place at a time.
+    """
     from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
     graph = KnowledgeGraph(rules=HOUSEHOLD_RULES)
@@ -142,7 +154,10 @@ def threads_graph(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def threads_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Threads that add, remove, search and save to one path: answers are there, the file is always whole."""
+    """Add, remove, search and save vectors from several threads.
+
+    They save to one path. Answers are there, the file is always whole.
+    """
     kind = rng.choice(["exact", "hnsw"])
     index = VectorIndex(16, kind=kind)
     rows = np.random.default_rng(rng.randrange(1 << 30)).normal(size=(600, 16)).astype(np.float32)
@@ -183,7 +198,10 @@ def threads_vectors(rng: random.Random, folder: pathlib.Path) -> Counts:
 
 
 def threads_envs(rng: random.Random, folder: pathlib.Path) -> Counts:
-    """Sets of environments with threads of their own, stepped from many threads: each says what one alone says."""
+    """Step sets of environments from many threads.
+
+    Each set has threads of its own, and says what one alone says.
+    """
     from embodied_mem.worlds.alfworld.env import AlfworldVectorEnv, Game
 
     problem = (pathlib.Path(__file__).parent / "seeds" / "kitchen.pddl").read_text()

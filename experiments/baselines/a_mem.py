@@ -104,7 +104,7 @@ class AMem(SearchingMethod):
         self.evolutions += bool(note.links or answer["neighbours"])
 
     def _by_rule(self, note: Note, near: list[int]) -> Json:
-        """Links to notes with a tag in common, which get the tags of the new one too."""
+        """Link notes with a common tag; give them the new one's tags."""
         same = [n for n in near if set(self.notes[n].tags) & set(note.tags)]
         changed = []
         for n in same:
@@ -115,7 +115,10 @@ class AMem(SearchingMethod):
         return {"links": [str(n) for n in same], "tags": note.tags, "neighbours": changed}
 
     def recall(self, task: str, observation: str, newest: str = "") -> list[str]:
-        """Return the ten nearest notes, each followed by those that it links to. One call."""
+        """Return the ten nearest notes, each followed by its linked notes.
+
+        It costs one call.
+        """
         asked = self.question(task, observation, newest)
         words = self.ask(self.KEYWORDS, {"task": asked}, schema_of(keywords=TEXTS), lambda: {"keywords": [asked]})
         found = self.near(" ".join(words["keywords"]), self.TOP_K)

@@ -53,7 +53,10 @@ class Cradle(CommandGenerator):
         self.summary, self.record = "", TaskRecord()
 
     def found(self, part: str) -> list[tuple[str, ...]]:
-        """Commands of the skills with the largest inner products with a part of a task."""
+        """Return the commands of the skills nearest to a task's part.
+
+        The nearest have the largest inner products with it.
+        """
         if not self.skills:
             return []
         products = np.stack(self._vectors) @ self._embedder.embed([part])[0]

@@ -53,7 +53,10 @@ class GMemory(SearchingMethod):
         self._recent: list[Episode] = []
 
     def observe(self, episode: Episode) -> None:
-        """Make one call; another at every fifth episode, one per cluster of insights at every twentieth."""
+        """Observe an episode with one call.
+
+        Every fifth episode has another, every twentieth one per cluster of insights.
+        """
         asked = self.question(episode.goal, episode.first_observation)
         for number in self._best_insights(asked):
             self.credit[number] += self.WON if episode.won else self.LOST
@@ -75,7 +78,10 @@ class GMemory(SearchingMethod):
             self._merge()
 
     def edges(self, number: int) -> list[int]:
-        """Tasks beside one in the graph, nearest first. Edges follow from similarities, so that none is stored."""
+        """Return the tasks beside one in the graph, nearest first.
+
+        Edges follow from similarities, so that none is stored.
+        """
         near = self.entries.index.search(self._asked[number], len(self.won), above=self.EDGE)
         return [n for n, _ in near if n != number]
 
@@ -111,7 +117,7 @@ class GMemory(SearchingMethod):
         return list(answer["insights"])
 
     def _best_insights(self, asked: str) -> list[int]:
-        """Return those with the most credit; of equal ones the nearer to the task."""
+        """Return the insights with most credit; of equal ones the nearer."""
         near = [n for n, _ in self.insights.index.search(asked, len(self.credit))]
         return sorted(near, key=lambda n: -self.credit[n])[: self.INSIGHTS]
 
@@ -151,8 +157,10 @@ def _general(episode: Episode) -> list[str]:
 
 
 def first_neighbour_clusters(vectors: np.ndarray) -> list[list[int]]:
-    """Rows of float[N, D], N >= 2, in clusters: two belong together if one is the nearest of the other, or both have
-    the same nearest; so do all that are joined by these.
+    """Cluster the rows of float[N, D], N >= 2, by nearest neighbours.
+
+    Two belong together if one is the nearest of the other, or both have the same nearest; so do all that are joined by
+    these.
 
     Source: Sarfraz et al., "Efficient parameter-free clustering using first neighbor relations" (2019), the first
     partition.

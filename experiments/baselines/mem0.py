@@ -72,7 +72,10 @@ class Mem0One(SearchingMethod):
 
 
 def _decided(old: list[dict[str, str]], facts: list[str]) -> list[dict[str, str]]:
-    """Decide by rule: what is known changes nothing; another place of the same thing in that room replaces it."""
+    """Decide by rule what new facts change.
+
+    What is known changes nothing; another place of the same thing in that room replaces it.
+    """
     known = {one["text"]: one["id"] for one in old}
     about = {_topic(one["text"]): one["id"] for one in old}
     decided = []
@@ -85,7 +88,7 @@ def _decided(old: list[dict[str, str]], facts: list[str]) -> list[dict[str, str]
 
 
 def _topic(text: str) -> tuple[str, str]:
-    """Return (what it tells of which thing, room), without the place."""
+    """Return the topic: (the text without its place, room)."""
     return _PLACE.sub(r"\1", untagged(text)), room_of(text)
 
 
@@ -173,6 +176,9 @@ _VERBS = set(
 
 
 def entities_of(text: str) -> list[str]:
-    """Names in a text, each once: here every word that says what a thing is; the original asks a parser for nouns."""
+    """Return the names in a text, each once.
+
+    Here they are every word that says what a thing is; the original asks a parser for nouns.
+    """
     words = re.findall(r"[a-z]+", untagged(text).lower())
     return list(dict.fromkeys(word for word in words if word not in _VERBS and content_words(word)))

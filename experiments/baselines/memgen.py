@@ -70,7 +70,10 @@ class MemGen:
         self._rows = 0
 
     def weave(self, views: Sequence[View], keys: jax.Array) -> list[Woven]:
-        """Return what each of these episodes gets at this step; `keys` holds their keys first."""
+        """Return what each of these episodes gets at this step.
+
+        `keys` holds their keys first.
+        """
         prefixes = self.prefixes([(view.goal, view.room, tuple(view.turns)) for view in views])
         soft, logits = self.read(prefixes, [bool(view.turns) for view in views])
         bars = self._bars(keys)[: len(views)] if self._sampled else np.zeros(len(views))
@@ -87,14 +90,20 @@ class MemGen:
         return [ids[: ids.index(self._soft_id)] for ids in encoded]
 
     def padded(self, prefixes: Sequence[Sequence[int]], places: int = NUM_SOFT) -> tuple[np.ndarray, np.ndarray]:
-        """(tokens int32[B, L], mask bool[B, L]) of rows that end with so many places, padded on the left."""
+        """Return (tokens int32[B, L], mask bool[B, L]) of left-padded rows.
+
+        The rows end with so many places.
+        """
         from embodied_mem.models.sampling import pad_prompts
 
         rows = [[*ids, *[self._soft_id] * places] for ids in prefixes]
         return pad_prompts(rows, buckets=self._executor.length_buckets)
 
     def read(self, prefixes: Sequence[Sequence[int]], later: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
-        """(soft tokens float32[B, 8, D], logits of INVOKE [B]); batches that become smaller keep their shape."""
+        """Return (soft tokens float32[B, 8, D], logits of INVOKE [B]).
+
+        Batches that become smaller keep their shape.
+        """
         from .weaver import woven
 
         count = len(prefixes)
@@ -113,7 +122,10 @@ class MemGen:
         return soft_id
 
     def _bars(self, keys: jax.Array) -> np.ndarray:
-        """Return what the logits have to pass: logits of uniform draws, so that INVOKE has its own probability."""
+        """Return what the logits have to pass: logits of uniform draws.
+
+        So INVOKE has its own probability.
+        """
         import jax
 
         drawn = jax.vmap(lambda key: jax.random.logistic(jax.random.fold_in(key, 2)))(keys)

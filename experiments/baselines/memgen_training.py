@@ -72,7 +72,10 @@ def weaver_batch(bundle: Bundle, samples: Sequence[Sample], num_soft: int = NUM_
 def command_scores(
     model: Weaving, executor: Decoder, batch: WeaverBatch, dropout_key: jax.Array | None = None
 ) -> tuple[TokenScores, jax.Array]:
-    """Returns the executor's scores of command tokens with what the weaver writes at the places, and which are real."""
+    """Return the executor's scores of command tokens, and the real ones' mask.
+
+    The executor reads what the weaver writes at the places.
+    """
     rows: Batch[jax.Array] = jax.tree.map(jnp.asarray, batch.rows)
     soft = model.weave(rows.tokens, rows.mask, rows.suffix, jnp.asarray(batch.later), dropout_key)
     hidden = executor_hidden(executor, rows, soft, ONE_DEVICE)
@@ -80,7 +83,10 @@ def command_scores(
 
 
 def train_weaver(model: Weaving, bundle: Bundle, samples: Sequence[Sample], settings: MemGenConfig) -> list[float]:
-    """Trains the weaver of `model` in place; returns the loss of each step."""
+    """Train the weaver of `model` in place.
+
+    Returns the loss of each step.
+    """
     graph, trained, *others = nnx.split(model, weaver_only, ...)
     [frozen] = others
     executor_graph, executor_state = nnx.split(bundle.executor)
@@ -114,7 +120,10 @@ def train_weaver(model: Weaving, bundle: Bundle, samples: Sequence[Sample], sett
 
 
 def held_out_losses(model: Weaving, bundle: Bundle, samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
-    """{"none", "memgen"}: {"loss", "right"} of the executor's commands, without soft tokens and with the weaver's."""
+    """Return the executor's losses without soft tokens and with the weaver's.
+
+    The form is {"none", "memgen"}: {"loss", "right"} of the executor's commands.
+    """
     graph, state = nnx.split(model)
     executor_graph, executor_state = nnx.split(bundle.executor)
 
@@ -174,7 +183,10 @@ def decisions_of(trajectories: Sequence[Trajectory], memgen: MemGen, settings: M
 
 
 def make_trigger_step(model: Weaving, optimizer: optax.GradientTransformation) -> tuple[Any, TrainState, Any]:
-    """(jitted (state, frozen, tokens, mask, invoked, advantages) -> (state, loss), first state, frozen)."""
+    """Make the trigger's training step, its first state and the frozen rest.
+
+    The step is jitted: (state, frozen, tokens, mask, invoked, advantages) -> (state, loss).
+    """
     graph, trained, *others = nnx.split(model, trigger_only, ...)
     [frozen] = others
 
@@ -194,9 +206,10 @@ def make_trigger_step(model: Weaving, optimizer: optax.GradientTransformation) -
 
 
 def train_trigger(model: Weaving, bundle: Bundle, games: Games, settings: MemGenConfig) -> list[dict[str, float]]:
-    """Trains the trigger of `model` in place; returns won games and share of INVOKE of each batch of episodes.
+    """Train the trigger of `model` in place.
 
-    `games.tasks.rollout` plays `num_tasks * group_size` episodes of `max_steps` side by side.
+    Returns won games and share of INVOKE of each batch of episodes. `games.tasks.rollout` plays `num_tasks *
+    group_size` episodes of `max_steps` side by side.
     """
     executor, _ = bundle.acting(
         temperature=settings.temperature, batch_buckets=(settings.num_tasks * settings.group_size,)

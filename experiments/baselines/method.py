@@ -46,7 +46,7 @@ class SearchingMethod(MemoryMethod):
         return [*self.entries.texts.values()]
 
     def question(self, task: str, observation: str, newest: str = "") -> str:
-        """Make a search text of the task, the newest answer, and the room if shown."""
+        """Make a search text of task, newest answer and any shown room."""
         said = " ".join([*[plain_goal(task)] * max(self.TASK_WEIGHT, 1), *newest.split()])
         room = compact_room(observation.partition("Your task is to:")[0])
         return tagged(said, room if self.TASK_WEIGHT else "")
@@ -100,13 +100,19 @@ def transcript(episode: Episode) -> str:
 
 
 def facts_of(episode: Episode) -> list[str]:
-    """Return what was where and what was done where, a fact each, with the room."""
+    """Return what was where and what was done where.
+
+    Each is a fact, with the room.
+    """
     room = compact_room(episode.first_observation)
     return [tagged(fact, room) for fact in clauses_of(episode)]
 
 
 def clauses_of(episode: Episode) -> list[str]:
-    """Return the facts without room and numbers of objects, in the order in which they came about, each once."""
+    """Return the facts without room and numbers of objects, each once.
+
+    They stand in the order in which they came about.
+    """
     clauses = []
     for _, kind, name, place in relevant_events(episode):
         what = name if kind == "use" else name.rstrip("0123456789 ")
@@ -130,7 +136,10 @@ def room_of(text: str) -> str:
 
 
 def lines_for(texts: Iterable[str], observation: str) -> list[str]:
-    """Memories as lines of a prompt, each once: `here` for a fact of this room, `elsewhere` for that of another."""
+    """Write memories as lines of a prompt, each once.
+
+    `here` marks a fact of this room, `elsewhere` that of another.
+    """
     here = compact_room(observation.partition("Your task is to:")[0])
     lines = []
     for text in texts:

@@ -128,7 +128,7 @@ def reflection(looked: Looked) -> str:
 
 
 def order_after(reflections: Sequence[str], order: Sequence[str]) -> list[str]:
-    """Choose where to look, from the reflections of rules and from where one would look without."""
+    """Choose where to look, from rules' reflections and the usual order."""
     found = [said[1] for text in reflections if (said := _FOUND.fullmatch(text))]
     empty = {place for text in reflections if (said := _EMPTY.fullmatch(text)) for place in said[1].split(", ")}
     return list(dict.fromkeys([*found, *(p for p in order if p not in empty), *order]))

@@ -73,11 +73,17 @@ class Voyager(CommandGenerator):
 
     @staticmethod
     def curriculum(goals: Sequence[str]) -> list[int]:
-        """Numbers of tasks, those first that are said in fewer words: whatever is to be done besides needs a word."""
+        """Order task numbers by the words of their goals, fewest first.
+
+        Whatever is to be done besides needs a word.
+        """
         return sorted(range(len(goals)), key=lambda number: (len(plain_goal(goals[number]).split()), number))
 
     def candidates(self, goal: str, room: str, home: str = "") -> list[Skill]:
-        """Filter the nearest skills to the same goal and this room's places, nearest first."""
+        """Filter the nearest skills by the goal and this room's places.
+
+        The nearest come first.
+        """
         near = [self.skills[number] for number, _ in self._index.index.search(_described(goal, room, home), NEAREST)]
         has = rooms_places(room)
         return [one for one in near if one.goal == plain_goal(goal) and one.places <= has]
@@ -129,21 +135,28 @@ def _described(goal: str, room: str, home: str) -> str:
 
 
 def rooms_places(room: str) -> set[str]:
-    """Return the places that `compact_room` tells of: of each kind, all numbers up to the one that it names."""
+    """Return the places that `compact_room` tells of.
+
+    Of each kind these are all numbers up to the one that it names.
+    """
     kinds = (item.rpartition(" ") for item in room.split("; ") if item)
     return {f"{kind} {n}" for kind, _, count in kinds if count.isdecimal() for n in range(1, int(count) + 1)}
 
 
 def opening(command: str, last: str) -> list[str]:
-    """Find what must precede a command, if the place where the agent stands is closed and it puts something there:
-    whoever learned the skill had opened it earlier."""
+    """Find what must precede a command that puts something somewhere closed.
+
+    The agent stands at the place; whoever learned the skill had opened it earlier.
+    """
     shut = [place for place, relation, state in DEFAULT.read(last).facts if (relation, state) == ("is", "closed")]
     puts = command.startswith(("move ", "put "))
     return [f"open {place}" for place in shut if puts and command.endswith(f" {place}")]
 
 
 def fitted(step: str, last: str, names: dict[str, str]) -> str | None:
-    """Fill a macro's step with this room's names; None where it is done already, "" where it cannot be.
+    """Fill a macro's step with this room's names.
+
+    None where it is done already, "" where it cannot be.
 
     Args:
         step: as it was given when the skill was learned.

@@ -80,7 +80,10 @@ class Weaving(nnx.Module):
         return self.projection(rows_of(hidden, places, NUM_QUERIES)).mu
 
     def decide(self, tokens: jax.Array, mask: jax.Array, last: int | jax.Array) -> jax.Array:
-        """Returns logits of INVOKE float32[B] behind the tokens at the positions `last`, int32[B] or one for all."""
+        """Return logits of INVOKE float32[B] behind the tokens at `last`.
+
+        `last` is int32[B] or one position for all.
+        """
         hidden = self.trigger(tokens, mask=mask)
         at = jnp.broadcast_to(jnp.asarray(last), tokens.shape[:1])
         hidden = jnp.take_along_axis(hidden, at[:, None, None], axis=1)[:, 0].astype(jnp.float32)
@@ -91,7 +94,10 @@ class Weaving(nnx.Module):
 def woven(
     graphdef: nnx.GraphDef[Weaving], state: Any, tokens: jax.Array, mask: jax.Array, places: jax.Array, later: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns (soft tokens [B, 8, D], logits of INVOKE [B]) of left-padded rows int32[B, L] that end with 8 places."""
+    """Return (soft tokens [B, 8, D], logits of INVOKE [B]).
+
+    They are of left-padded rows int32[B, L] that end with 8 places.
+    """
     model = nnx.merge(graphdef, state)
     return model.weave(tokens, mask, places, later), model.decide(tokens, mask, tokens.shape[1] - NUM_QUERIES - 1)
 
@@ -113,14 +119,19 @@ def _trained(model: Weaving) -> tuple[dict[str, jax.Array], Any]:
 
 
 def save_weaving(path: str | os.PathLike[str], model: Weaving) -> None:
-    """Writes adapters, queries, projection and head; the executor's parameters are not among them."""
+    """Write adapters, queries, projection and head.
+
+    The executor's parameters are not among them.
+    """
     from safetensors.flax import save
 
     write_bytes(path, save(_trained(model)[0]))
 
 
 def load_weaving(path: str | os.PathLike[str], executor: Decoder) -> Weaving:
-    """Return the model that `save_weaving` wrote, on the executor that it was trained with.
+    """Return the model that `save_weaving` wrote, on its executor.
+
+    `executor` is the one that it was trained with.
 
     Raises:
         CheckpointError: the file is damaged, or of an executor of another shape.
