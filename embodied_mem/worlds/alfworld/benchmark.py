@@ -375,7 +375,10 @@ def served_executor(chat: ChatModel, grammar: str, temperature: float, max_paral
 
 
 def published_executor(source: pathlib.Path, grammar: str, temperature: float, adapters: str = "") -> Executor:
-    """Return a published model in this process, which is told the same; with adapters it knows."""
+    """Return a published model in this process as an executor.
+
+    It is told the same as a served one; with adapters it knows.
+    """
     from embodied_mem.compiler.executor import Executor
     from embodied_mem.compiler.executor_format import ChatFormat
     from embodied_mem.models.formats.peft import load_peft

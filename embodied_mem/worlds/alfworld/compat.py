@@ -222,7 +222,7 @@ def _is_solvable(content: bytes) -> bool:
 
 
 def renumbered(path: str, numbering: Shuffles) -> Game:
-    """Return a game in which the numbers of things of one name are dealt anew.
+    """Return a game with new numbers for things of one name.
 
     What was "cup 1" may be "cup 3". The original shuffles these numbers alone; here things of one name are also
     listed in the order of their new numbers.

@@ -252,8 +252,11 @@ class ObservingExpert:
         return min(left, key=lambda f: self._cost(f[1]) + 4 * (not self._is_prepared(f[0])), default=None)
 
     def _choose(self, receptacle_type: str, verb: str) -> str:
-        """Return the receptacle of a type where to do something: one that has such an object if two are wanted, then
-        the nearest that needs no opening. "" if none is left."""
+        """Return the receptacle of a type to do something at.
+
+        It is one that has such an object if two are wanted, then the nearest that needs no opening. "" if none is
+        left.
+        """
         wanted = self.task.object_type
 
         def cost(receptacle: str) -> int:

@@ -105,7 +105,7 @@ class GeneratedGame:
         return f"{self.folder}/{self.trial}"
 
     def load(self) -> Game:
-        """Return the game as the native engine plays it, named by its task id."""
+        """Return the game for the native engine, named by its task id."""
         from embodied_mem.worlds.alfworld.engine import Game
 
         return Game.from_problem(self.problem, self.goal, self.task_id)

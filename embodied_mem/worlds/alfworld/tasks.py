@@ -37,8 +37,10 @@ def games_of(source: str, count: int, split: str, world: WorldConfig, seed: int)
 
 
 def spread(files: Sequence[Path]) -> list[Path]:
-    """Return the game files of every kind of task in turn, in order within a kind; so the first are of all
-    kinds, where a split is sorted by kind."""
+    """Return the game files of every kind of task in turn.
+
+    Within a kind they are in order. So the first are of all kinds, where a split is sorted by kind.
+    """
     kinds: dict[str, list[Path]] = {}
     for file in files:
         kinds.setdefault(file.parents[1].name.partition("-")[0], []).append(file)

@@ -58,7 +58,9 @@ def data_root(data: str | os.PathLike[str] | None = None) -> Path:
 
 
 def load_catalog(root: str | os.PathLike[str]) -> Catalog:
-    """Return the floor plans of a data folder, read once per change of the file.
+    """Return the floor plans of a data folder.
+
+    They are read once per change of the file.
 
     Raises:
         GameFileError: `floorplans.json` is malformed.
@@ -67,7 +69,9 @@ def load_catalog(root: str | os.PathLike[str]) -> Catalog:
 
 
 def load_tasks(tasks: str, data: str | os.PathLike[str] | None = None) -> list[Task]:
-    """Return the tasks of a subset in its order, or of `train`, sorted by file.
+    """Return the tasks of a subset in its order.
+
+    Those of `train` are sorted by file.
 
     Args:
         tasks: one of `SUBSETS`, or `train`. Tasks with `satisfied_at_start` belong in no score.
@@ -99,7 +103,10 @@ def load_tasks(tasks: str, data: str | os.PathLike[str] | None = None) -> list[T
 
 
 def annotation_file(root: str | os.PathLike[str], trial: str, repeat_idx: int) -> Path:
-    """Return the file of one annotation of a trial: its scene, goal, expert plan and sentence."""
+    """Return the file of one annotation of a trial.
+
+    It has its scene, goal, expert plan and sentence.
+    """
     return Path(root) / "json_2.1.0" / trial / "pp" / f"ann_{repeat_idx}.json"
 
 

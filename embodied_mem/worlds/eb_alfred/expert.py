@@ -61,7 +61,7 @@ def expert_actions(task: Task, annotation: Mapping[str, Any]) -> list[str]:
 
 
 def _findable(task: Task, thing: str) -> str:
-    """Return the name under which a thing of a plan is found."""
+    """Return the name to find a thing of a plan by."""
     names, whole = task.names, "|".join(thing.split("|")[:4])
     name = names.get(thing) or names.get(whole)
     if name is None:
@@ -85,7 +85,10 @@ class EbAlfredParity:
     options: dict[str, object] = {"max_steps": MAX_STEPS, "shows_view": False}  # noqa: RUF012
 
     def actions(self, env: Env, rng: np.random.Generator) -> list[str]:
-        """Return actions that reach the goal of a copy of an env, or end its episode."""
+        """Return actions to the goal of an env's copy, or its end.
+
+        They reach the goal, or end the copy's episode.
+        """
         path = min(annotation_file(data_root(), env.task.trial, 0).parent.glob("ann_*.json"))
         played: list[str] = []
         for action in expert_actions(env.task, read_object(path)):

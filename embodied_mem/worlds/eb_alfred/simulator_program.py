@@ -62,7 +62,10 @@ class EbAlfred(EmbodiedBench):  # type: ignore[misc]
 
 
 def find_moves(connector: Any) -> bool:
-    """Decide whether `find` looks for its object; one that moves nothing always reports success."""
+    """Decide whether `find` looks for its object.
+
+    One that moves nothing always reports success.
+    """
 
     class Metadata(dict):  # type: ignore[type-arg]
         def __missing__(self, key: str) -> Any:
@@ -77,7 +80,10 @@ def find_moves(connector: Any) -> bool:
 
 
 def display(number: str) -> Check:
-    """Connect to an X server; one that has died may have left its socket."""
+    """Connect to an X server.
+
+    One that has died may have left its socket.
+    """
     path = f"/tmp/.X11-unix/X{number}"
     mend = f"start it with: python -m embodiedbench.envs.eb_alfred.scripts.startx {number}"
     try:
@@ -89,7 +95,10 @@ def display(number: str) -> Check:
 
 
 def download_once() -> None:
-    """Fetch AI2-THOR's build of Unity, if it is not there, one process at a time: they unpack it in the same place."""
+    """Fetch AI2-THOR's build of Unity, if it is not there.
+
+    One process does so at a time: they unpack it in the same place.
+    """
     controller = importlib.import_module("ai2thor.controller").Controller()
     folder = os.path.join(os.path.expanduser("~"), ".ai2thor")
     os.makedirs(folder, exist_ok=True)

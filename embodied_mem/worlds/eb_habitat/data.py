@@ -34,7 +34,9 @@ _SUFFIXES = (".json", ".json.xz", ".pickle")
 
 
 def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> tuple[Path, Path]:
-    """Return the episode file of one of `SUBSETS`, or the one named, and the folder of `scenes.json` and `domain.json`.
+    """Return an episode file and the folder of `scenes.json` and `domain.json`.
+
+    The file is that of one of `SUBSETS`, or the one named.
 
     Raises DataNotFoundError where the file is not installed.
     """
@@ -47,7 +49,9 @@ def _beside(root: Path, stem: str) -> Path | None:
 
 
 def load_scenes(root: str | os.PathLike[str]) -> Scenes:
-    """Return the receptacles' boxes of `scenes.json` or `scenes.json.xz` in a folder, none without such a file.
+    """Return the receptacles' boxes of a folder.
+
+    They are in `scenes.json` or `scenes.json.xz`; there are none without such a file.
 
     Raises:
         GameFileError: the file is malformed.
@@ -93,7 +97,9 @@ def _records(path: Path, root: Path) -> list[dict[str, Any]]:
 
 
 def load_tasks(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> list[Task]:
-    """Return the tasks of a subset or an episode file, in the file's order.
+    """Return the tasks of a subset or an episode file, in order.
+
+    The order is the file's.
 
     Those with `satisfied_at_start` belong in no score: their goal holds before anything is done.
 

@@ -115,7 +115,10 @@ class EbHabitatSimulator(EmbodiedBenchSimulator):
         python: str | None = None,
         folder: str | os.PathLike[str] | None = None,
     ):
-        """Start the processes; as for `EmbodiedBenchSimulator`, and `gpu`, which device renders: -1 for the CPU."""
+        """Start the processes.
+
+        Arguments are as for `EmbodiedBenchSimulator`, and `gpu`, the device that renders: -1 for the CPU.
+        """
         program = self.program_for(tasks, max_steps, resolution, python=python, folder=folder, gpu=gpu)
         SimulatorVectorEnv.__init__(self, program, tasks, num_envs, seed, max_steps)
 

@@ -42,9 +42,12 @@ Way = frozenset[tuple[tuple[str, ...], bool]]
 
 
 def solve(env: Env) -> list[str]:
-    """Return actions, none of which is refused, that take a copy of `env` from where it stands to its goal.
+    """Return actions that take a copy of `env` to its goal.
 
-    Every way to make the goal true is a set of literals; the cheapest that works is taken. Objects are moved one after
+    They start from where it stands, and none is refused.
+
+    Every way to make the goal true is a set of literals; the cheapest that works is taken. Objects are moved one
+    after
     the other, what can be picked from here first; then doors are set, then the robot goes where it must be.
 
     Raises:
@@ -110,7 +113,10 @@ def _holds(literal: tuple[str, ...], state: Mapping[str, Any]) -> bool:
 
 
 def _follow(way: Way, env: Env) -> list[str] | None:
-    """Return the actions that make all literals of the way true at once, or None where that fails."""
+    """Return actions that make all literals of the way true at once.
+
+    None where that fails.
+    """
     actions: list[str] = []
     while not env.won and len(actions) < MAX_PLAN:
         action = _next(way, env)
@@ -125,7 +131,10 @@ def _follow(way: Way, env: Env) -> list[str] | None:
 
 
 def _next(way: Way, env: Env) -> str | None:
-    """Return the next action: with the hand first, then at doors, then to where the robot must be."""
+    """Return the next action.
+
+    With the hand first, then at doors, then to where the robot must be.
+    """
     state = env.state()
     objects, held = state["objects"], state["holding"]
     pending = [name for name in objects if name != held and _destination(name, way, state, pending=()) is not None]
@@ -147,7 +156,10 @@ def _next(way: Way, env: Env) -> str | None:
 
 
 def _put(held: str, way: Way, state: Mapping[str, Any], fetched: Sequence[str]) -> str | None:
-    """Return the way to where the object in the hand goes, or to a spare place, or that it is placed there."""
+    """Return an action that helps place the object in the hand.
+
+    It is the way to where the object goes, or to a spare place, or that it is placed there.
+    """
     receptacle = _destination(held, way, state, fetched) or _spare(held, way, state, fetched)
     if receptacle is None:
         return None
@@ -172,7 +184,10 @@ def _destination(name: str, way: Way, state: Mapping[str, Any], pending: Sequenc
 
 
 def _spare(name: str, way: Way, state: Mapping[str, Any], pending: Sequence[str]) -> str | None:
-    """Return a place for an object that is wanted nowhere, where it hides nothing of its kind that is to be moved."""
+    """Return a place for an object that is wanted nowhere.
+
+    There it hides nothing of its kind that is to be moved.
+    """
     objects = state["objects"]
     taken = {literal[2] for literal, truth in way if not truth and literal[0] == "on_top" and literal[1] == name}
     taken |= {objects[o]["receptacle"] for o in pending if objects[o]["category"] == objects[name]["category"]}
@@ -191,7 +206,10 @@ def _take(name: str, env: Env, state: Mapping[str, Any]) -> str | None:
 
 
 def _approach(name: str, env: Env) -> str | None:
-    """Return a walk after which the object is near: to where it lies, or to where else it can be reached from."""
+    """Return a walk that brings the object near.
+
+    It goes to where the object lies, or to where else it can be reached from.
+    """
     own = env.state()["objects"][name]["receptacle"]
     for target in sorted(_PHRASES, key=lambda target: target != own):
         ahead = env.copy()
@@ -222,7 +240,10 @@ class EbHabitatParity:
     options: dict[str, object] = {"max_steps": MAX_STEPS}  # noqa: RUF012
 
     def actions(self, env: Env, rng: np.random.Generator) -> list[str]:
-        """Return actions that reach the goal of a copy of an env, or end its episode."""
+        """Return actions to the goal of an env's copy, or its end.
+
+        They reach the goal, or end the copy's episode.
+        """
         played: list[str] = []
         while not (env.ended or env.won) and len(played) < MAX_STEPS:
             drawn = rng.random() < MISTAKES
@@ -231,7 +252,10 @@ class EbHabitatParity:
         return played
 
     def feedback(self, observation: str) -> str:
-        """Return the first line: what is in view and in the hand stands for the image."""
+        """Return the first line.
+
+        What is in view and in the hand stands for the image.
+        """
         return observation.partition("\n")[0]
 
 

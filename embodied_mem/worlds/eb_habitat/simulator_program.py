@@ -81,7 +81,10 @@ def robots(module: Any) -> list[str]:
 
 
 def configured(get_config: Any, gpu: int, path: str, overrides: Any = None, *rest: Any) -> Any:
-    """Return EmbodiedBench's configuration with the device that renders; its program has no argument for it."""
+    """Return EmbodiedBench's configuration with the device that renders.
+
+    Its program has no argument for it.
+    """
     return get_config(path, [*(overrides or []), f"habitat.simulator.habitat_sim_v0.gpu_device_id={gpu}"], *rest)
 
 

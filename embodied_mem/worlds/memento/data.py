@@ -47,8 +47,11 @@ def find_episodes(tasks: str | os.PathLike[str], data: str | os.PathLike[str] | 
 
 
 def find_houses(data: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder with `scenes.json` and `captions.json`, `data` or `$EMBODIED_MEM_DATA/memento`, with or without
-    episodes. Raises DataNotFoundError where they are not there."""
+    """Return the folder with `scenes.json` and `captions.json`.
+
+    It is `data` or `$EMBODIED_MEM_DATA/memento`, with or without episodes. Raises DataNotFoundError where they are
+    not there.
+    """
     return _with_houses([checked_path("data", data)] if data is not None else [*filter(None, [installed("memento")])])
 
 

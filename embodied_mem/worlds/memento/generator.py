@@ -285,8 +285,10 @@ def _definite(caption: str) -> str:
 
 
 def solution(task: Task, seed: int = 0, max_actions: int = MAX_ACTIONS) -> list[str] | None:
-    """Actions, `max_actions` at most, that fulfil a task of `is_on_top` and `is_next_to` in the world, by a script that
-    knows where everything is; None if it fails."""
+    """Solve a task of `is_on_top` and `is_next_to` by a script.
+
+    The script knows where everything is in the world. Returns its actions, `max_actions` at most; None if it fails.
+    """
     env = Env(task, seed)
     actions: list[str] = []
 

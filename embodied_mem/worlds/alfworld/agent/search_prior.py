@@ -49,8 +49,11 @@ class SearchPrior:
         return list(dict.fromkeys(pair for actions in won for pair in _places_in(actions, kind)))
 
     def order(self, kind: str, beliefs: AlfworldBeliefs) -> list[str]:
-        """Receptacles not searched, by expected finds per command that looking costs, then the cheapest, then as the
-        room lists them; one that is only to be opened comes first: to come back to it costs more than to look."""
+        """Order the receptacles not searched by expected finds per command.
+
+        The commands are those that looking costs. Then come the cheapest, then as the room lists them. One that is
+        only to be opened comes first: to come back to it costs more than to look.
+        """
         worth = self._worth(kind)
 
         def rank(receptacle: str) -> tuple[bool, float, int]:

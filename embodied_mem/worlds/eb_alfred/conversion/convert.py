@@ -53,7 +53,9 @@ _TRIAL_KEYS = ("task_id", "task_type", "pddl_params", "scene")
 
 
 def convert(originals: Originals, target: Path) -> list[str]:
-    """Write the derived files. Returns what was made and what these originals do not tell.
+    """Write the derived files.
+
+    Returns what was made and what these originals do not tell.
 
     Raises:
         DataNotFoundError: a needed original is not in the folders.
@@ -139,7 +141,9 @@ def convert(originals: Originals, target: Path) -> list[str]:
 
 
 def action_names(path: Path) -> dict[str, list[str]]:
-    """Read the names behind the fixed actions off EmbodiedBench's `utils.py`; nothing is run.
+    """Read the names behind the fixed actions off EmbodiedBench's `utils.py`.
+
+    Nothing is run.
 
     Raises:
         GameFileError: a list is missing.
@@ -191,7 +195,10 @@ def _trials(originals: Originals) -> dict[str, Any]:
 
 
 def _split_annotations(trial: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return one file per annotation of ALFRED's own trial, as its preprocessing writes them, without pictures."""
+    """Return one file per annotation of ALFRED's own trial.
+
+    They are as its preprocessing writes them, without pictures.
+    """
     steps = [
         {"api_action": _api_action(step.get("api_action", {})), "high_idx": step.get("high_idx"),
          "discrete_action": {"action": step.get("discrete_action", {}).get("action", ""), "args": {}}}
@@ -215,7 +222,10 @@ def _api_action(action: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _metadata(originals: Originals) -> dict[str, list[dict[str, Any]]]:
-    """Floor plan -> AI2-THOR's objects, of JSON files named after a floor plan."""
+    """Read AI2-THOR's objects by floor plan.
+
+    The JSON files are named after a floor plan.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
     for path in originals.files("FloorPlan*.json"):
         if re.fullmatch(r"FloorPlan\d+(_physics)?\.json", path.name):
@@ -269,7 +279,10 @@ def _can_contain(problems: Mapping[str, Mapping[str, Facts]]) -> dict[str, list[
 
 
 def _layout(originals: Originals, plan: str) -> list[list[float]] | None:
-    """Reachable points [x, z] of a floor plan; None where no layout is found."""
+    """Read the reachable points [x, z] of a floor plan.
+
+    None where no layout is found.
+    """
     paths = originals.files(f"{plan}-layout.npy")
     package = importlib.util.find_spec("alfworld")
     if not paths and package is not None and package.origin:

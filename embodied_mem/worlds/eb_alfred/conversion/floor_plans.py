@@ -29,7 +29,10 @@ _OTHER_TYPE_M = 0.1
 
 
 def type_of(thing: str) -> str:
-    """Return the type in an id: of its last part where it is a basin or a slice, else of its first."""
+    """Return the type in an id.
+
+    It is that of the last part where this is a basin or a slice, else of the first.
+    """
     parts = thing.split("|")
     return parts[-1].rpartition("_")[0] or parts[-1] if len(parts) > 4 else parts[0]
 
@@ -39,7 +42,10 @@ def _position(thing: str) -> list[float]:
 
 
 def _id(kind: str, position: Sequence[float]) -> str:
-    """ALFRED's id of an object: type and position, of which the engine rounds seven digits half away from zero."""
+    """Compose ALFRED's id of an object, type and position.
+
+    The engine rounds seven digits of the position half away from zero.
+    """
 
     def written(x: float) -> str:
         rounded = abs(decimal.Decimal(f"{x:.7g}")).quantize(decimal.Decimal("0.01"), decimal.ROUND_HALF_UP)
@@ -156,7 +162,10 @@ class FloorPlan:
 
 
 def _pose(location: str) -> tuple[float, float, int, int]:
-    """(x, z, rotation, horizon) of a planner's location: quarter metres, quarter turns, degrees."""
+    """Parse a planner's location into (x, z, rotation, horizon).
+
+    The location has quarter metres, quarter turns, degrees.
+    """
     _, x, z, turn, horizon = location.split("|")
     return int(x) / 4, int(z) / 4, int(turn) * 90, int(horizon)
 
@@ -188,7 +197,10 @@ class Neighbours:
 def trial_entry(
     annotation: Mapping[str, Any], facts: Facts | None, plan: FloorPlan, neighbours: Neighbours
 ) -> dict[str, Any]:
-    """Return the entry of a trial: where the agent and each object of `object_poses` start."""
+    """Return the entry of a trial.
+
+    It says where the agent and each object of `object_poses` start.
+    """
     scene = annotation["scene"]
     start = scene["init_action"]
     published: dict[str, list[str]] = {}
@@ -229,7 +241,10 @@ def trial_entry(
 def _taken_from(
     steps: Sequence[Mapping[str, Any]], plan: FloorPlan, objects: Sequence[Mapping[str, Any]]
 ) -> dict[str, tuple[str, bool]]:
-    """Object -> what the expert takes it from before it put it anywhere, and whether that is a movable receptacle."""
+    """Map each object to the receptacle of the expert's first pick-up.
+
+    With it stands whether that receptacle is movable.
+    """
     fixed = [(thing, plan.positions[thing]) for thing in plan.receptacles]
     movable = [(str(entry["id"]), entry["pos"]) for entry in objects]
     moved: set[str] = set()

@@ -39,7 +39,9 @@ _ENTRY = re.compile(r"\s*- \"?([^\"#]*[^\"#\s])\"?\s*$")
 
 
 def convert(originals: Originals, target: Path) -> list[str]:
-    """Write the derived files. Returns what was made and what these originals do not tell.
+    """Write the derived files.
+
+    Returns what was made and what these originals do not tell.
 
     Raises:
         DataNotFoundError: there is no episode file, or no `dataset.yaml`.
@@ -84,7 +86,7 @@ def convert(originals: Originals, target: Path) -> list[str]:
 
 
 def _object_sets(originals: Originals) -> Path:
-    """Return the file that says which asset is of which category."""
+    """Return the file with the category of each asset."""
     for path in originals.files("dataset*.yaml"):
         if re.search(rb"^object_sets:", read_bytes(path), re.MULTILINE):
             return path
@@ -95,7 +97,9 @@ def _object_sets(originals: Originals) -> Path:
 
 
 def asset_categories(path: Path) -> dict[str, str]:
-    """Category by asset, from the sets of `object_sets`, of which each but that of all objects is a category.
+    """Read the category of each asset from the sets of `object_sets`.
+
+    Each set but that of all objects is a category.
 
     Raises:
         GameFileError: there is no set with assets, or an asset is in two.
@@ -120,7 +124,9 @@ def asset_categories(path: Path) -> dict[str, str]:
 
 
 def as_pickled(path: Path) -> dict[str, Any]:
-    """Return the episodes of a JSON file of the dataset class, in the form of its pickles.
+    """Return the episodes of a JSON file in the pickles' form.
+
+    The file is one of the dataset class.
 
     Raises:
         GameFileError: the file holds no such episodes, e.g. habitat-lab's own without instruction and goal.

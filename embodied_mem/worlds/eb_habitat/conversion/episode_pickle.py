@@ -34,7 +34,9 @@ _REFUSED = frozenset(
 
 
 def load_pickle(content: bytes, name: str) -> Any:
-    """Read a pickle of plain lists, tuples, dicts, numbers, strings and numpy arrays.
+    """Read a pickle of plain containers, numbers, strings and numpy arrays.
+
+    The containers are lists, tuples and dicts.
 
     Args:
         content: the file's bytes.
