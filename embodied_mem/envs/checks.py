@@ -48,7 +48,10 @@ def checked_text(name: str, value: Any) -> str:
 
 
 def checked_finite(name: str, value: Any) -> float:
-    """Return a number that a world or a server gave; NaN and infinity are refused."""
+    """Return a number from a world or a server.
+
+    NaN and infinity are refused.
+    """
     try:
         number = float(value)
     except (TypeError, ValueError) as error:
@@ -67,7 +70,10 @@ def checked_path(name: str, value: Any) -> Path:
 
 
 def checked_actions(actions: Any) -> list[str] | tuple[str, ...]:
-    """Return the actions of a step as the native side takes them; it looks at their number and types."""
+    """Return the actions of a step for the native side.
+
+    It looks at their number and types.
+    """
     if isinstance(actions, np.ndarray):
         actions = actions.tolist()
     if not isinstance(actions, list | tuple):
@@ -84,7 +90,10 @@ def checked_seed(seed: int) -> int:
 
 
 def checked_seeds(seeds: Any, mask: np.ndarray) -> dict[int, int]:
-    """Return {env: its seed} of a sequence with a seed or None per env; only entries under `mask` are looked at."""
+    """Return {env: its seed} from a seed or None per env.
+
+    Only entries under `mask` are looked at.
+    """
     seeds = seeds.tolist() if isinstance(seeds, np.ndarray) else seeds
     if isinstance(seeds, str | bytes) or not isinstance(seeds, Sequence):
         raise InvalidInputError(f"seed: expected a whole number or one per env, got {seeds!r}")
@@ -104,7 +113,10 @@ def checked_mask(mask: Any, num_envs: int) -> np.ndarray:
 
 
 def checked_indices(indices: Any, mask: np.ndarray, num_envs: int, num_tasks: int) -> np.ndarray:
-    """Return `task_indices` as int[num_envs]; only entries under `mask` are looked at, and must be tasks."""
+    """Return `task_indices` as int[num_envs].
+
+    Only entries under `mask` are looked at, and must be tasks.
+    """
     chosen = _array("task_indices", indices)
     if chosen.shape != (num_envs,) or not np.issubdtype(chosen.dtype, np.integer):
         raise InvalidInputError(f"task_indices: expected int[{num_envs}], got {chosen.dtype}{list(chosen.shape)}")
@@ -122,7 +134,9 @@ def listed_tasks(tasks: Any) -> list[Any]:
 
 
 def checked_tasks(tasks: Any, load: Callable[[Any], Sequence[Any]], task_type: type) -> list[Any]:
-    """Return the tasks to draw from: those that `load` finds by a name or path, or the objects given.
+    """Return the tasks to draw from.
+
+    They are those that `load` finds by a name or path, or the objects given.
 
     Of what is given by name, tasks with `satisfied_at_start` are left out: they belong in no score.
     """

@@ -40,7 +40,9 @@ def installed(world: str) -> Path | None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked if its name ends in `.gz` or `.xz`.
+    """Return the content of a file, unpacked.
+
+    It is packed if its name ends in `.gz` or `.xz`.
 
     Raises:
         DataNotFoundError: there is no such file.
@@ -112,7 +114,10 @@ def find_episodes(
 
 
 def read_episodes(path: Path) -> list[dict[str, Any]]:
-    """Return the list of objects `episodes` in a JSON file; raises as `read_object`."""
+    """Return the list of objects `episodes` in a JSON file.
+
+    Raises as `read_object`.
+    """
     episodes = read_object(path).get("episodes")
     if not isinstance(episodes, list) or not all(isinstance(episode, dict) for episode in episodes):
         raise GameFileError(f"{path}: 'episodes': expected a list of objects")
@@ -123,7 +128,10 @@ Read = TypeVar("Read")
 
 
 def read_once(read: Callable[[Path], Read]) -> Callable[[Path], Read]:
-    """Make a reader of files that reads each of the last four once per change."""
+    """Make a reader of files that reads once per change.
+
+    It does so for each of the last four.
+    """
     cached = functools.lru_cache(maxsize=4)(lambda path, stamp: read(path))
 
     def fresh(path: Path) -> Read:
@@ -163,7 +171,9 @@ class Originals:
         return sorted(path for name in names for path in self._by_name[name])
 
     def one(self, pattern: str, what: str, near: str = "") -> Path:
-        """Return the first file with a name like `pattern`, those with `near` in their path before others.
+        """Return the first file with a name like `pattern`.
+
+        Those with `near` in their path come before others.
 
         Raises:
             DataNotFoundError: there is none; `what` says what it is and who publishes it.

@@ -58,13 +58,18 @@ class DrawnEnvs:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the things and places that a text names by kind and number, in its order, each once."""
+    """Return the names of things and places in a text.
+
+    A text names them by kind and number; they are in its order, each once.
+    """
     return list(dict.fromkeys(f"{kind} {number}" for kind, number in _NAMED.findall(text.lower())))
 
 
 def drawn(places: Sequence[str], at: str, things: Sequence[str]) -> np.ndarray:
-    """uint8[SIDE, SIDE, 3] of a room: its places in the upper half, the things that are seen in the lower one; what
-    finds no room is left out."""
+    """Draw a room as uint8[SIDE, SIDE, 3].
+
+    Its places are in the upper half, the things that are seen in the lower one; what finds no room is left out.
+    """
     picture = np.full((SIDE, SIDE, 3), 32, np.uint8)
     half = _CELLS * _CELLS // 2
     for first, names in ((0, places), (half, things)):

@@ -45,7 +45,9 @@ _owned = weakref.WeakKeyDictionary()
 def own(
     owner: Any, process: subprocess.Popen[bytes], stop: Callable[..., None], *arguments: Any
 ) -> weakref.finalize[..., Any]:
-    """Have `stop(process, *arguments)` called when `owner` goes or the program ends; return what calls it earlier.
+    """Have a process stopped when its owner goes or the program ends.
+
+    Then `stop(process, *arguments)` is called; returns a handle that calls it earlier.
 
     The process must end when its standard input closes: that is how it ends when the program is killed. A fork of the
     program neither ends it nor keeps it alive.
@@ -148,14 +150,19 @@ class Processes(abc.ABC):
 
     @abc.abstractmethod
     def play(self, simulator: Any, episode: Any, action: str) -> bool:
-        """Play one action, write what came of it to the episode, and return whether it counts as a step.
+        """Play one action and return whether it counts as a step.
+
+        What came of it is written to the episode.
 
         Raises:
             SimulatorError: the process died or failed.
         """
 
     def close(self) -> None:
-        """End all processes and threads; in a forked child, which has neither, nothing."""
+        """End all processes and threads.
+
+        In a forked child, which has neither, it does nothing.
+        """
         if os.getpid() != self._process:
             return
         self._closed = True
@@ -164,7 +171,10 @@ class Processes(abc.ABC):
         self._pool.shutdown()
 
     def reset(self, indices: Sequence[int], tasks: Sequence[Any], seeds: Sequence[int]) -> None:
-        """Start tasks[k] with seeds[k] in env indices[k]. An env that cannot start has no episode."""
+        """Start tasks[k] with seeds[k] in env indices[k].
+
+        An env that cannot start has no episode.
+        """
         for i in indices:
             self._episodes[i] = None
         self._all(self._start, indices, tasks, seeds)
@@ -196,7 +206,9 @@ class Processes(abc.ABC):
         return column("text"), column("reward"), terminated, cut & ~terminated, *told
 
     def _all(self, function: Callable[..., None], *columns: Sequence[Any]) -> None:
-        """Call side by side, wait for every call, then raise the first error, if any.
+        """Call side by side, then raise the first error, if any.
+
+        Every call is waited for.
 
         Raises:
             SimulatorError: in a forked child, or after `close`.
@@ -240,7 +252,10 @@ def _last_line(text: str) -> str:
 
 
 def _column(episodes: Sequence[Any], field: str) -> Sequence[Any] | np.ndarray:
-    """Return one field of all episodes: an array of its type if that is a number's, else a list."""
+    """Return one field of all episodes.
+
+    It is an array of its type if that is a number's, else a list.
+    """
     values = [getattr(episode, field) for episode in episodes]
     kind = type(getattr(type(episodes[0]), field, None))
     return np.array(values, dtype=kind) if kind in (bool, int, float) else values

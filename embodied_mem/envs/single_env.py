@@ -127,7 +127,10 @@ class TextEnv(gymnasium.Env[str, str]):
         TextEnv.__init__(self, world, render_mode, **options)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Reset the one env, as `NativeVectorEnv.reset`; `options` may have `task_indices` with one entry."""
+        """Reset the one env, as `NativeVectorEnv.reset`.
+
+        `options` may have `task_indices` with one entry.
+        """
         super().reset(seed=None if seed is None else checked_seed(seed))
         texts, info = self._envs.reset(seed=seed, options=options)
         self._text = texts[0]
@@ -206,7 +209,10 @@ def make_vector(
     render_mode: str | None = None,
     **options: Any,
 ) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-    """Return the vector env behind the ids: the world's own where autoreset is disabled."""
+    """Return the vector env behind the ids.
+
+    It is the world's own where autoreset is disabled.
+    """
     try:
         mode = AutoresetMode(autoreset_mode)
     except ValueError as error:

@@ -35,7 +35,9 @@ class AnyText(Text):
         return isinstance(x, str)
 
     def batch(self, num_envs: int) -> gymnasium.spaces.Tuple[Any]:
-        """Return the space of a list, tuple or array of `num_envs` texts; each part has its own generator.
+        """Return the space of a list, tuple or array of texts.
+
+        There are `num_envs` of them; each part has its own generator.
 
         The same as gymnasium's `batch_space`, which takes seconds for thousands of envs.
         """

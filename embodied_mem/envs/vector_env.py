@@ -189,7 +189,9 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self.answers()
 
     def step(self, actions: Sequence[str]) -> Answers:
-        """Play one action in every env and return `(observations, rewards, terminations, truncations, info)`.
+        """Play one action in every env.
+
+        Returns `(observations, rewards, terminations, truncations, info)`.
 
         Args:
             actions: a list, tuple or array with one action per env; any string at all.
@@ -205,7 +207,10 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return observations, info
 
     def snapshot(self, index: int) -> tuple[Any, ...]:
-        """Return env `index` as it stands; the handle stays valid whatever the env does afterwards."""
+        """Return env `index` as it stands.
+
+        The handle stays valid whatever the env does afterwards.
+        """
         index = self._checked_env(index)
         return self._native.snapshot(index), self._goals[index], self._task_ids[index]
 
@@ -229,7 +234,10 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._started[index] = True
 
     def env(self, index: int) -> Any:
-        """Return a copy of one env, with its hidden state (`.state()`), to look ahead or to label data."""
+        """Return a copy of one env, to look ahead or label data.
+
+        It has its hidden state (`.state()`).
+        """
         return self._native.snapshot(self._checked_env(index))
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -261,7 +269,10 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return tuple(self.answers()[0]) if self.render_mode == "ansi" else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled, it is made anew and has to be reset. Tasks that are native objects cannot be pickled."""
+        """Pickle the env as a call that makes it anew.
+
+        It then has to be reset. Tasks that are native objects cannot be pickled.
+        """
         if self.made_by is None:
             raise TypeError(f"{type(self).__name__} is pickled only if embodied_mem.envs.make or gymnasium made it")
         return self.made_by, (), {"spec": self.spec, "render_mode": self.render_mode}
@@ -284,7 +295,10 @@ class NativeVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return index
 
     def _draw(self, stream: Stream, episode: int) -> int:
-        """Return the task of one episode: its place in an endless row of shuffles, one shuffle per pass."""
+        """Return the task of one episode.
+
+        It is its place in an endless row of shuffles, one shuffle per pass.
+        """
         number, place = divmod(episode * stream.num_envs + stream.env, len(self._tasks))
         return int(_shuffled(stream.seed, number, len(self._tasks))[place])
 
@@ -303,7 +317,10 @@ class Stream(NamedTuple):
 
 
 def per_env(values: Sequence[Any]) -> np.ndarray:
-    """Return an array with one entry per env: an array as it is, a list's entries as objects, lists among them too."""
+    """Return an array with one entry per env.
+
+    An array stays as it is; a list's entries become objects, lists among them too.
+    """
     return values if isinstance(values, np.ndarray) else np.fromiter(values, dtype=object, count=len(values))
 
 

@@ -40,7 +40,10 @@ class EmbodiedBench:
         return {"text": text, "goal": goal, "image": rgb(image), "commands": list(self.env.language_skill_set)}
 
     def step(self, action: str) -> dict[str, Any]:
-        """Play an action of the list, given by text or number; anything else is what the evaluator calls unusable."""
+        """Play an action of the list, given by text or number.
+
+        Anything else is what the evaluator calls unusable.
+        """
         env, commands, action = self.env, self.env.language_skill_set, action.strip()
         if action in commands:
             number = commands.index(action)

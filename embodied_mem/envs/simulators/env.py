@@ -90,17 +90,26 @@ class SimulatorVectorEnv(ProcessVectorEnv):
             raise
 
     def native_goals(self, name: str) -> Sequence[str]:
-        """Return the instructions of an episode set in the native world's data; none where it is not installed."""
+        """Return an episode set's instructions in the native world's data.
+
+        There are none where it is not installed.
+        """
         return ()
 
     def chance_seed(self, stream: Stream, episode: int, task_index: int) -> int:
-        """Reset like a native world; a task begins in the same way in every episode."""
+        """Reset like a native world.
+
+        A task begins in the same way in every episode.
+        """
         entropy = [stream.seed, self._tasks[task_index].index]
         return int(np.random.SeedSequence(entropy).generate_state(1)[0]) >> 1  # simulators take 31 bits
 
 
 def _compare(tasks: Sequence[Task], native: Sequence[str]) -> None:
-    """Raise GameFileError where a program's tasks have other instructions than those of the native world."""
+    """Raise GameFileError if instructions differ from the native world's.
+
+    The instructions are those of a program's tasks.
+    """
     for task in tasks if native else ():
         expected = native[task.index] if task.index < len(native) else None
         if expected != task.task:
@@ -162,7 +171,10 @@ class _Simulators(Processes):
 
 
 def episodes_of(tasks: str | Sequence[str]) -> tuple[str, list[int] | None]:
-    """Return the set's name and the numbers of its episodes, None for all."""
+    """Return the set's name and the numbers of its episodes.
+
+    The numbers are None for all.
+    """
     if isinstance(tasks, str):
         return tasks, None
     if not tasks:
@@ -202,7 +214,10 @@ class EmbodiedBenchSimulator(SimulatorVectorEnv):
         python: str | None = None,
         folder: str | os.PathLike[str] | None = None,
     ):
-        """Start the processes; arguments as for `SimulatorVectorEnv`, and `resolution`, the images' side in pixels."""
+        """Start the processes.
+
+        Arguments are as for `SimulatorVectorEnv`, and `resolution`, the images' side in pixels.
+        """
         program = self.program_for(tasks, max_steps, resolution, python=python, folder=folder)
         super().__init__(program, tasks, num_envs, seed, max_steps)
 
@@ -217,7 +232,10 @@ class EmbodiedBenchSimulator(SimulatorVectorEnv):
         folder: str | os.PathLike[str] | None = None,
         **options: int,
     ) -> Program:
-        """Return what a process runs; `options` are further ones of the world's program."""
+        """Return the program for a process to run.
+
+        `options` are further ones of the world's program.
+        """
         name, subsets = episodes_of(tasks)[0], (*_SUBSETS, cls.own_subset)
         resolution = cls.default_resolution if resolution is None else resolution
         if name not in subsets:

@@ -98,7 +98,9 @@ class SimulatorProcess:
         self._stop = own(self, self.process, _stop, self._log)
 
     def examine(self) -> list[dict[str, str]]:
-        """Return what the program's checks find, in order; the simulator does not start.
+        """Return the results of the program's checks, in order.
+
+        The simulator does not start.
 
         Each has `about`, `problem` (empty where nothing is wrong), `mend` (the next command), `kind` and `found`.
 
@@ -108,7 +110,9 @@ class SimulatorProcess:
         return list(self.ask(do="check", program=str(self._program.file), options=self._program.options)["checks"])
 
     def open(self) -> None:
-        """Check what the program needs, and start it; `goals` is then the instruction of each task.
+        """Check the program's needs, and start it.
+
+        `goals` is then the instruction of each task.
 
         Raises:
             MissingDependencyError: a module that it needs, or the right version of one, is not there.
@@ -129,7 +133,9 @@ class SimulatorProcess:
         self._stop()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Return the answer to one request; `image` in it is uint8[height, width, 3].
+        """Return the answer to one request.
+
+        `image` in it is uint8[height, width, 3].
 
         Raises:
             SimulatorError: the process died, does not answer, or its program failed inside.
@@ -191,7 +197,10 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _stop(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
-    """Let the program close itself, then end it and all that it started."""
+    """Let the program close itself, then end it.
+
+    All that it started is ended, too.
+    """
     requests, answers = _pipes(process)
     with contextlib.suppress(OSError):
         requests.close()

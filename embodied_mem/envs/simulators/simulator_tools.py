@@ -59,7 +59,10 @@ class Check(NamedTuple):
 
 
 def refuse(checks: Iterable[Check]) -> list[str]:
-    """Raise Refused at the first check that nothing starts without; return the warnings of the others."""
+    """Raise Refused at the first check that nothing starts without.
+
+    Returns the warnings of the others.
+    """
     warnings = []
     for check in checks:
         text = "; ".join(filter(None, (check.problem, check.mend)))
@@ -71,7 +74,10 @@ def refuse(checks: Iterable[Check]) -> list[str]:
 
 
 def imported(name: str, mend: str, version: str = "") -> Check:
-    """Import a module; with `version`, only that one will do. The message may name another module that it needs."""
+    """Import a module.
+
+    With `version`, only that one will do. The message may name another module that it needs.
+    """
     try:
         found = str(getattr(importlib.import_module(name), "__version__", ""))
     except ImportError as error:
@@ -84,7 +90,10 @@ def imported(name: str, mend: str, version: str = "") -> Check:
 
 
 def present(path: str, about: str, mend: str) -> Check:
-    """Check that a file, or a folder with something in it, is there, and that Git LFS has fetched it."""
+    """Check that a file, or a folder with content, is there.
+
+    Git LFS must have fetched it.
+    """
     path = os.path.abspath(path)
     if not os.path.exists(path) or (os.path.isdir(path) and not os.listdir(path)):
         return Check(about, f"{about} is not installed: expected {path}", mend)
@@ -103,7 +112,10 @@ def files_in(folder: str) -> Iterator[str]:
 
 
 def commit(folder: str) -> str:
-    """Return the commit of a checkout, its first seven digits; "" where git does not know one."""
+    """Return the commit of a checkout, its first seven digits.
+
+    "" where git does not know one.
+    """
     try:
         told = subprocess.run(
             ["git", "-C", folder, "rev-parse", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
@@ -114,7 +126,10 @@ def commit(folder: str) -> str:
 
 
 def tested(folder: str, commits: Iterable[str]) -> Check:
-    """Say which commit of EmbodiedBench lies in a folder, and whether the adapter was run against it."""
+    """Check that a folder has a tested commit of EmbodiedBench.
+
+    The check says which commit lies there, and whether the adapter was run against it.
+    """
     found = commit(folder)
     if found in commits:
         return Check("EmbodiedBench", found=f"commit {found}")
@@ -142,7 +157,10 @@ def rendering(gpu: int) -> Check:
 
 
 def seed_all(seed: int) -> None:
-    """Seed Python's and numpy's generators, which programs draw from without asking."""
+    """Seed Python's and numpy's generators.
+
+    Programs draw from them without asking.
+    """
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 (theirs)
 
@@ -169,7 +187,10 @@ class OwnFolder:
 
 
 def rgb(image: Any) -> np.ndarray:
-    """Return an image as uint8[height, width, 3]: a tensor's or a batch's first, without its alpha channel."""
+    """Return an image as uint8[height, width, 3].
+
+    It may be a tensor's or a batch's first; it goes without its alpha channel.
+    """
     if hasattr(image, "cpu"):
         image = image.cpu().numpy()
     image = np.asarray(image)

@@ -26,7 +26,7 @@ from typing import Any
 
 
 def module_at(name: str, path: str) -> ModuleType:
-    """Return the module of a file, under a name by which programs can import it."""
+    """Return the module of a file, under an importable name."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path}: expected a file of Python")
@@ -41,7 +41,10 @@ module_at("embodiedbench_program", os.path.join(HERE, "embodiedbench_program.py"
 
 
 def answer(state: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to one request; `state` is the program, once it is open."""
+    """Return the answer to one request.
+
+    `state` is the program, once it is open.
+    """
     try:
         if request["do"] in ("check", "open"):
             kind = module_at("simulator_program", request["program"]).PROGRAM
