@@ -64,7 +64,9 @@ class Checkpoints:
         self._newest: int | None = None  # what this object saved last, perhaps not on disk yet
 
     def save(self, step: int, arrays: Any, metadata: dict[str, Any] | None = None) -> None:
-        """Copies the state, begins to write it and returns; the arrays may then be changed or donated.
+        """Copies the state, begins to write it and returns.
+
+        The arrays may then be changed or donated.
 
         Waits for the checkpoint before, if that is still being written: at most one is.
 
@@ -120,7 +122,10 @@ class Checkpoints:
         return steps[-1] if steps else None
 
     def steps(self) -> list[int]:
-        """Returns the complete steps on disk in ascending order, after what is being written."""
+        """Returns the complete steps on disk in ascending order.
+
+        What is being written is waited for.
+        """
         self.wait()
         if not self._directory.is_dir():
             return []
@@ -215,7 +220,10 @@ class Checkpoints:
 
 
 def _flatten(tree: Any, abstract: bool = False) -> tuple[dict[str, Any], dict[str, list[Any]], Any]:
-    """Returns path -> storable leaf (or its abstract form), path -> [shape, dtype], and the treedef."""
+    """Returns storable leaves and [shape, dtype] by path, and the treedef.
+
+    Both are dictionaries by path; the leaves are in their abstract form if `abstract`.
+    """
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -250,7 +258,7 @@ def _key_impl(leaf: Any) -> str:
 
 
 def _abstract(leaf: Any, is_key: bool) -> Any:
-    """Returns what Orbax is asked for in place of `leaf`: shape, dtype and where to put it."""
+    """Returns shape, dtype and sharding to ask Orbax for a leaf."""
     import jax
     import numpy as np
 
@@ -268,7 +276,9 @@ def _short(error: Exception) -> str:
 
 
 def _bit_sums(flat: dict[str, Any]) -> dict[str, int]:
-    """Returns, per array, the sum over its elements of bits times (2 i + 1) modulo 2^32, i counting in row order.
+    """Returns a checksum per array, the sum of weighted bits modulo 2^32.
+
+    The bits of element i, in row order, count (2 i + 1) times.
 
     As the factors are odd, every single changed element changes the sum, and an exchange of two unequal ones all but
     always does. It does not depend on how an array is split.
@@ -309,7 +319,10 @@ def _crc32(record: dict[str, Any]) -> int:
 
 
 def _as_json(value: Any, name: str) -> Any:
-    """Returns `value` as it will come back from JSON, so that comparisons see what was stored."""
+    """Returns `value` as it will come back from JSON.
+
+    So comparisons see what was stored.
+    """
     try:
         return json.loads(json.dumps(value))
     except (TypeError, ValueError) as error:
@@ -319,7 +332,10 @@ def _as_json(value: Any, name: str) -> Any:
 
 
 def _raise_differences(what: str, saved: Any, wanted: Any) -> None:
-    """Raises CheckpointError that names the first differences between two JSON values; returns if there are none."""
+    """Raises CheckpointError with the first differences between two JSON values.
+
+    Returns if there are none.
+    """
     differences = list(_differences(saved, wanted, ""))
     if differences:
         more = len(differences) - _MAX_LISTED

@@ -48,7 +48,9 @@ class MeshShape:
         return (self.data, self.fsdp, self.tensor)
 
     def for_sampling(self, tensor: int) -> MeshShape:
-        """Returns the shape of the same devices in which every `tensor` of them hold one copy; for 0, this one.
+        """Returns the shape of the same devices for sampling.
+
+        Every `tensor` of them hold one copy; for 0, it is this shape.
 
         Raises:
             InvalidInputError: the number of devices is no multiple of `tensor`.
@@ -78,7 +80,10 @@ class MeshShape:
 
 
 def make_mesh(shape: MeshShape = MeshShape(), devices: Sequence[Any] | None = None) -> jax.sharding.Mesh:
-    """Returns a mesh over `devices` (default: all of every process), laid out for the hardware's interconnect."""
+    """Returns a mesh over `devices`, laid out for the hardware's interconnect.
+
+    Default: all devices of every process.
+    """
     import jax
 
     devices = jax.devices() if devices is None else devices
@@ -96,11 +101,14 @@ def abstract_mesh(shape: MeshShape) -> jax.sharding.AbstractMesh:
 
 
 def initialize_distributed() -> bool:
-    """Joins the other processes of a run if it was launched as several; returns whether it was.
+    """Joins the other processes of a run launched as several.
+
+    Returns whether it was.
 
     Call it before anything touches a device. Recognised are: `JAX_COORDINATOR_ADDRESS` (host:port) together with
     `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`, set by hand for each process; Slurm, Open MPI and TPU pods by the
-    variables that they set; and `EMBODIED_MEM_DISTRIBUTED=1`, which leaves it to jax to find the others, as it does on
+    variables that they set; and `EMBODIED_MEM_DISTRIBUTED=1`, which leaves it to jax to find the others, as it does
+    on
     TPU VMs.
     """
     names = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")

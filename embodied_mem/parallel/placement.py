@@ -50,7 +50,9 @@ class Placement:
         return -(-count // self.split) * self.split
 
     def for_sampling(self, tensor: int) -> Placement:
-        """Returns the placement on the same devices in which every `tensor` of them hold one copy of the parameters.
+        """Returns the placement on the same devices for sampling.
+
+        Every `tensor` of them hold one copy of the parameters.
 
         Nothing is split over `fsdp` there, so that decoding gathers no weights: where D is split, every decoded token
         moves the whole model. On one device, and for 0, it is this placement.
@@ -65,11 +67,17 @@ class Placement:
         return Placement(jax.sharding.Mesh(devices, AXES, axis_types=self.mesh.axis_types))
 
     def shardings(self, tree: Any, axes: LogicalAxes) -> Any:
-        """Returns a sharding per leaf of arrays or abstract arrays, e.g. for `jax.jit(out_shardings=...)`; or None."""
+        """Returns a sharding per leaf of arrays or abstract arrays, or None.
+
+        They are e.g. for `jax.jit(out_shardings=...)`.
+        """
         return None if self.mesh is None else shardings(tree, axes, self.mesh).tree
 
     def params(self, tree: Any, axes: LogicalAxes) -> Any:
-        """Returns parameters, or what has their paths, on the devices that the table names."""
+        """Returns parameters on the devices that the table names.
+
+        `tree` may be anything that has the parameters' paths.
+        """
         return tree if self.mesh is None else jax.tree.map(_put, tree, self.shardings(tree, axes))
 
     def whole(self, tree: Any) -> Any:
@@ -81,14 +89,19 @@ class Placement:
         return jax.tree.map(fetch, tree)
 
     def build(self, make: Callable[..., Any], *arguments: Any, axes: LogicalAxes) -> Any:
-        """Returns `make(*arguments)`, computed where the table puts it, so that it never stands on one device whole."""
+        """Returns `make(*arguments)`, computed where the table puts it.
+
+        So it never stands on one device whole.
+        """
         if self.mesh is None:
             return make(*arguments)
         places = self.shardings(jax.eval_shape(make, *arguments), axes)
         return self.scoped(jax.jit(make, out_shardings=places))(*arguments)
 
     def batch(self, tree: Any) -> Any:
-        """Returns arrays (host arrays, device arrays, PRNG keys) split along their first axis.
+        """Returns arrays split along their first axis.
+
+        They are host arrays, device arrays or PRNG keys.
 
         Raises:
             InvalidInputError: an axis that is no multiple of `split`.
@@ -103,7 +116,7 @@ class Placement:
         return jax.tree.map(lambda leaf: _put(leaf, batch_sharding(self.mesh)), tree)
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
-        """Returns the context in which programs for this placement are traced and run."""
+        """Returns the context for tracing and running programs of this placement."""
         return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
     def scoped(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,7 +132,10 @@ class Placement:
         return call
 
     def on_host(self) -> contextlib.AbstractContextManager[Any]:
-        """Returns a context in which new arrays stay in host memory, for models that no single device can hold."""
+        """Returns a context that keeps new arrays in host memory.
+
+        It is for models that no single device can hold.
+        """
         if self.mesh is None:
             return contextlib.nullcontext()
         scope: contextlib.AbstractContextManager[Any] = jax.default_device(jax.local_devices(backend="cpu")[0])
@@ -146,7 +162,10 @@ def _moved(sharding: jax.sharding.Sharding) -> Callable[[jax.Array], jax.Array]:
 
 
 def fetch(leaf: Any) -> np.ndarray:
-    """Returns the whole of an array in host memory; every process that holds a part of it calls this."""
+    """Returns the whole of an array in host memory.
+
+    Every process that holds a part of it calls this.
+    """
     if getattr(leaf, "is_fully_addressable", True) or leaf.is_fully_replicated:
         return np.asarray(leaf)
     from jax.experimental import multihost_utils
@@ -156,7 +175,9 @@ def fetch(leaf: Any) -> np.ndarray:
 
 @functools.cache
 def placement_of(shape: MeshShape) -> Placement:
-    """Returns the placement over all devices of all processes in this shape; on a single device, `ONE_DEVICE`.
+    """Returns the placement over all devices of all processes in this shape.
+
+    On a single device it is `ONE_DEVICE`.
 
     Raises:
         InvalidInputError: the shape does not make the number of devices.

@@ -28,7 +28,10 @@ def is_first() -> bool:
 
 
 def wait_for_all(name: str) -> None:
-    """Returns when every process has come here; `name` is the same in all of them."""
+    """Returns when every process has come here.
+
+    `name` is the same in all of them.
+    """
     if jax.process_count() > 1:
         from jax.experimental import multihost_utils
 
@@ -37,7 +40,7 @@ def wait_for_all(name: str) -> None:
 
 @contextlib.contextmanager
 def first_alone(name: str) -> Iterator[None]:
-    """Run the enclosed block in the first process, and after that in the others."""
+    """Run the enclosed block in the first process, then in the others."""
     if not is_first():
         wait_for_all(name)
     yield
@@ -46,7 +49,7 @@ def first_alone(name: str) -> Iterator[None]:
 
 
 def gather_json(value: Any) -> list[Any]:
-    """Returns the JSON values of all processes in the order of their numbers."""
+    """Returns the JSON values of all processes in process order."""
     if jax.process_count() == 1:
         return [value]
     from jax.experimental import multihost_utils

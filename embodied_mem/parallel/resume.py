@@ -32,7 +32,10 @@ class Board(Protocol):
     """A board of rows that processes with the same comparison share; `head` names the comparison."""
 
     def claim(self, head: str, batches: Sequence[Sequence[Key]]) -> int | None:
-        """Return the index of a batch to play, -1 while others play the rest, None when all are played."""
+        """Return the index of a batch to play.
+
+        -1 while others play the rest, None when all are played.
+        """
 
     def put(self, head: str, rows: Sequence[tuple[Key, list[Any]]]) -> None:
         """Keep outcomes."""
@@ -78,7 +81,9 @@ class Finished(Generic[Row]):
     def unfinished(
         self, batches: Sequence[Sequence[Key]], show: Callable[[], None] = lambda: None
     ) -> Iterator[Sequence[Key]]:
-        """Yield the batches to play, one after another; after the last one all rows are here.
+        """Yield the batches to play, one after another.
+
+        After the last one all rows are here.
 
         `show` is called when rows may have come.
         """
@@ -120,7 +125,10 @@ class Finished(Generic[Row]):
 def kept_beside(
     result: pathlib.Path | None, name: str, belongs_to: Mapping[str, Any], row: Callable[..., Row] | None = None
 ) -> Iterator[Finished[Row]]:
-    """Outcomes in a file beside `result` that goes when the block comes to its end; without a result, for the block."""
+    """Open the outcomes stored in a file beside `result`.
+
+    The file goes when the block comes to its end; without a result the outcomes last for the block.
+    """
     path = pathlib.Path(f"{result}.{name}.jsonl").absolute() if result else None
     yield Finished(path, belongs_to, row)
     if path:

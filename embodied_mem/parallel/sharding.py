@@ -66,7 +66,9 @@ class Placement(NamedTuple):
 
 
 def place(path: Path, leaf: Any, axes: LogicalAxes, mesh: Any) -> Placement:
-    """Returns how the array at `path` is split over a concrete or abstract mesh.
+    """Returns the split of the array at `path` over a mesh.
+
+    The mesh is concrete or abstract.
 
     Raises:
         InvalidInputError: an axis name is not in `RULES`.
@@ -95,7 +97,9 @@ def place(path: Path, leaf: Any, axes: LogicalAxes, mesh: Any) -> Placement:
 
 
 def shardings(tree: Any, axes: LogicalAxes, mesh: Any) -> Shardings:
-    """Returns the sharding of every leaf of `tree` (arrays or abstract arrays) and logs what could not be split.
+    """Returns the sharding of every leaf of `tree`.
+
+    Leaves are arrays or abstract arrays. What could not be split is logged.
 
     Args:
         tree: any pytree, e.g. parameters, an optimizer state, or a whole train state.
@@ -112,14 +116,17 @@ def shardings(tree: Any, axes: LogicalAxes, mesh: Any) -> Shardings:
 
 
 def leaf_path(key_path: tuple[Any, ...]) -> Path:
-    """Returns the names along a jax key path, without the attribute `value` that ends the path of a Flax variable."""
+    """Returns the names along a jax key path.
+
+    The attribute `value` that ends the path of a Flax variable is left out.
+    """
     if len(key_path) > 1 and key_path[-1] == jax.tree_util.GetAttrKey("value"):
         key_path = key_path[:-1]
     return tuple(jax.tree_util.keystr((key,), simple=True) for key in key_path)
 
 
 def batch_sharding(mesh: Any) -> NamedSharding:
-    """Returns the sharding of an array whose first axis is the batch."""
+    """Returns the sharding of an array with the batch as first axis."""
     return NamedSharding(mesh, PartitionSpec(BATCH_AXES))
 
 
@@ -135,7 +142,10 @@ def _num_bytes(leaf: Any) -> int:
 
 
 def _owner(path: Path, rank: int, axes: LogicalAxes) -> Path | None:
-    """Returns the longest parameter path that ends `path` and has axes of this rank."""
+    """Returns the longest suffix of `path` with axes of this rank.
+
+    It is a parameter's path.
+    """
     for start in range(len(path)):
         if len(axes.get(path[start:], (None,) * (rank + 1))) == rank:
             return path[start:]
