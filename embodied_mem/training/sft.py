@@ -185,8 +185,11 @@ def make_executor_step(
 
 
 def make_below(graphdef: nnx.GraphDef[Decoder], frozen: Params, top: int) -> functools.partial[jax.Array]:
-    """Make a jitted (rows, references, key) -> [B, L, D], what enters the last `top` layers of an executor without its
-    adapters, of which these are graph and parameters."""
+    """Make a jitted function that gives the last `top` layers' input.
+
+    It is (rows, references, key) -> [B, L, D]. The layers are those of an executor without its adapters; `graphdef`
+    and `frozen` are its graph and parameters.
+    """
 
     @jax.jit
     def below(frozen: Params, batch: Batch[jax.Array], references: jax.Array, key: jax.Array) -> jax.Array:
@@ -229,8 +232,10 @@ def score_completion(
 
 
 def executor_hidden(executor: Decoder, batch: Batch[jax.Array], soft: jax.Array, mesh: MeshConfig) -> jax.Array:
-    """Final hidden states [B, L, D] with soft tokens [B, N, D] written over the placeholders, which `batch.suffix`
-    marks in executor rows."""
+    """Compute final hidden states [B, L, D] of rows with soft tokens.
+
+    Soft tokens [B, N, D] are written over the placeholders that `batch.suffix` marks in executor rows.
+    """
     embeddings, positions = embed_batch(executor, batch, (batch.suffix, soft))
     return executor(embeddings=embeddings, mask=batch.mask, positions=positions, remat=mesh.remat)
 
@@ -243,7 +248,7 @@ def embed_batch(
 
 
 def share_right(scores: TokenScores, learned: jax.Array) -> jax.Array:
-    """Return the share of rows whose tokens are all the likeliest."""
+    """Return the share of rows with only the likeliest tokens."""
     right = (scores.log_probs >= scores.top_log_probs) | ~learned
     return masked_mean(right.all(1).astype(jnp.float32), learned.any(1))
 

@@ -102,8 +102,11 @@ class Games:
         return RecalledTexts(config.data.methods, self.bank, config.seed, config.memory.numbered)
 
     def recall(self, number: int) -> Callable[[View, int], str] | None:
-        """Return what stands in the executor's prompt for the experiences in pass or round `number`, where
-        `config.data.methods` names some."""
+        """Return the recall for the executor's prompt in a pass or round.
+
+        It gives what stands there for the experiences in pass or round `number`, where `config.data.methods` names
+        some.
+        """
         return functools.partial(self._recalled, number=number) if self.config.data.methods else None
 
     def lessons(self) -> TeacherData:

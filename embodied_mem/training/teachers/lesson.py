@@ -45,8 +45,9 @@ class Noise(Protocol):
     def mislead(
         self, lesson: Lesson, action: str, observation: str, room: str, random: np.random.Generator
     ) -> tuple[Lesson, str]:
-        """`lesson` with a false belief in its Brief State and the command that is then given; both as they are where
-        nothing can be mistaken.
+        """Return `lesson` with a false belief and the command then given.
+
+        The belief is in its Brief State; both are as they are where nothing can be mistaken.
 
         Args:
             lesson: of this step.
@@ -58,8 +59,10 @@ class Noise(Protocol):
         ...
 
     def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
-        """`observation` with other contents, the `thing` that is looked for among them at times; empty if it shows
-        none."""
+        """Return `observation` with other contents.
+
+        The `thing` that is looked for is among them at times. Empty if the observation shows none.
+        """
         ...
 
 
@@ -128,7 +131,10 @@ class TaskSource(Protocol):
         return ()
 
     def training_experiences(self) -> Sequence[Any]:
-        """Tasks whose solutions memory holds in training; empty: the training tasks."""
+        """Return the tasks with solutions that memory holds in training.
+
+        Empty: the training tasks.
+        """
         return ()
 
     def demonstrator(self, task: Any) -> Teacher:
