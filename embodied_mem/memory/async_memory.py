@@ -57,7 +57,7 @@ class AsyncLifelongMemory:
     """
 
     def __init__(self, memory: LifelongMemory):
-        """Take a memory, which this object closes."""
+        """Take a memory; this object closes it."""
         if not isinstance(memory, LifelongMemory):
             raise InvalidInputError(f"memory: expected a LifelongMemory, got {type(memory).__name__}")
         self.memory = memory
@@ -120,7 +120,7 @@ class AsyncLifelongMemory:
             raise
 
     async def settled(self) -> None:
-        """Wait for changes whose await was cancelled.
+        """Wait for changes with a cancelled await.
 
         Raises:
             ExceptionGroup: those of them that failed, each once.

@@ -476,7 +476,7 @@ class _Linking:
         self.found = Found()
 
     def link(self, rows: Sequence[Fact]) -> None:
-        """Decide the things whose places are told.
+        """Decide the identity of things with a stated place.
 
         Without this a name alone says the node.
         """

@@ -146,7 +146,9 @@ class EntryMemory(RecordMemory):
         self._record(self.propose(episode, number=number, time=time, place=place))
 
     def apply_checked(self, event: Mapping[str, Any]) -> None:
-        """`apply` of {"op": "change", "time", "changes": [{"do": "add" | "update" | "delete", ...}]} that was checked.
+        """Apply a change event that was checked.
+
+        The event is {"op": "change", "time", "changes": [{"do": "add" | "update" | "delete", ...}]}.
 
         Raises InvalidInputError for an entry that is not there or is there already; nothing has changed then.
         """
@@ -299,7 +301,9 @@ class EntryMemory(RecordMemory):
         """Drop what was counted over the support of an entry."""
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove rows of support from an episode or about an object, and entries that have none left or still name it.
+        """Remove rows of support and the entries left without any.
+
+        The rows are from an episode or about an object; entries that still name it go, too.
 
         An entry whose text comes from a forgotten episode goes whatever else supports it.
         """

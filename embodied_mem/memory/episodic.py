@@ -289,7 +289,10 @@ def _actions(episode: Episode, refused: Iterable[bool]) -> Iterable[str]:
 
 
 def _parse_update(value: Mapping[str, Any], known: set[int]) -> tuple[int | None, list[int]]:
-    """(id of the same task or None, ids to delete). Raises ValueError for one that was not shown."""
+    """Parse (id of the same task or None, ids to delete).
+
+    Raises ValueError for one that was not shown.
+    """
     which, gone = value["same"], list(dict.fromkeys(value["delete"]))
     if not set(gone) | ({which} - {None}) <= known or which in gone:
         raise ValueError(f"expected ids that were shown, each for one thing, got {value!r}")

@@ -163,7 +163,10 @@ class EventServer(abc.ABC):
 
 
 def record_row(event: Event) -> tuple[int, bytes]:
-    """Return a table row, which names the event acknowledged before it."""
+    """Return a table row.
+
+    It names the event acknowledged before it.
+    """
     number, kind, payload = event
     head = _RECORD_HEAD.pack(RECORD_MAGIC, number, number - 1, kind, zlib.crc32(payload), 0)[:-4]
     return number, b"".join((head, struct.pack("<I", zlib.crc32(head)), payload))

@@ -151,7 +151,10 @@ class FolderEvents(EventStore):
             )
 
     def _mark(self) -> None:
-        """Write the process and the last event, which later openings must find."""
+        """Write the process and the last event for later openings.
+
+        They must find this event.
+        """
         number = str(self.num_acknowledged)
         line = f"{self._process} {number} {zlib.crc32(number.encode()):08x}".ljust(63) + "\n"
         with contextlib.suppress(OSError):  # if the disk refuses, the older number stays

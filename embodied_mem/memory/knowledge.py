@@ -419,7 +419,7 @@ def _knowledge(one: Mapping[str, Any]) -> Knowledge:
 def ask_changes(
     writer: ChatWriter, text: str, found: Sequence[Knowledge], known: Sequence[Candidate]
 ) -> list[tuple[str, str | None]] | None:
-    """Ask which known knowledge is updated or extended: LLMResolve."""
+    """Ask for the known knowledge to update or extend: LLMResolve."""
     new = [
         {"new": i, "subtype": k.subtype, "alias": k.alias, "description": k.description} for i, k in enumerate(found)
     ]

@@ -186,6 +186,6 @@ class Words:
         return code
 
     def only(self, used: np.ndarray) -> Words:
-        """Return the same without the words whose numbers are not among these."""
+        """Return the same with only the words of these numbers."""
         kept = set(used.tolist())
         return Words(word if code in kept else None for code, word in enumerate(self.words))

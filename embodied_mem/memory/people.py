@@ -98,7 +98,7 @@ def named_for(question: str, names: Mapping[str, str]) -> str:
 
 
 def words_of_role(question: str, people: Collection[str] = ()) -> set[str]:
-    """Return the role's words whose name a question asks for."""
+    """Return the words of the role in a question for its name."""
     words = words_of(question)
     is_name = words[:1] == ["who"] or not _NAMING.isdisjoint(words)
     return set(words) - LIGHT - _NAMING - set(people) if is_name else set()

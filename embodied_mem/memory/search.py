@@ -332,7 +332,10 @@ class WordIndex:
         return np.fromiter(map(self._having.get(word, {}).__contains__, numbers), np.bool_, len(numbers))
 
     def weight(self, word: str) -> float:
-        """Return ln(1 + (N - n + 0.5) / (n + 0.5)) of n texts among N."""
+        """Return the BM25 weight of a word.
+
+        It is ln(1 + (N - n + 0.5) / (n + 0.5)) if n texts among N have the word.
+        """
         having = len(self._having.get(word, ()))
         return math.log(1 + (len(self._words) - having + 0.5) / (having + 0.5))
 

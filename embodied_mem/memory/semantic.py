@@ -188,7 +188,7 @@ class SemanticMemory(EntryMemory):
         ]
 
     def _works(self, events: Iterable[Event], number: int) -> list[dict[str, Any]]:
-        """List which appliance does what."""
+        """List what each appliance does."""
         rows: dict[tuple[str, str], list[Support]] = {}
         for step, verb, name, place in events:
             if verb in ("clean", "heat", "cool", "use"):

@@ -90,7 +90,10 @@ def normal(text: str) -> str:
 
 @functools.lru_cache(4096)
 def spelling(name: str) -> str:
-    """Give the one form in which the spellings of a name are compared: "Mug_01", "the  mug 1" and "mug 1" are one."""
+    """Give the common form of a name's spellings.
+
+    They are compared in it: "Mug_01", "the  mug 1" and "mug 1" have one form.
+    """
     if name.isascii() and name.islower() and _UNUSUAL.search(name) is None:
         return name
     words = normal(_CAMEL.sub(" ", name)).replace("_", " ").split()
@@ -386,7 +389,10 @@ IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_WORDS.split())
 
 @functools.lru_cache(maxsize=1 << 14)
 def stem(word: str) -> str:
-    """Return a normal word without its English ending, so that "moving", "moved" and "moves" meet."""
+    """Return a normal word without its English ending.
+
+    So "moving", "moved" and "moves" meet.
+    """
     word = IRREGULAR.get(word, word)
     if len(word) < 4 or word in _KEPT or not word.isalpha():
         return word
@@ -429,7 +435,9 @@ def tells_when(words: Iterable[str]) -> bool:
 
 @functools.cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a word, of a character that is one by itself, and of what tells texts apart.
+    """Compile patterns of words, single characters and what tells texts apart.
+
+    A single character is a word by itself.
 
     They are made when the first text needs them.
     """

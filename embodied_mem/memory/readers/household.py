@@ -60,7 +60,10 @@ _UNKNOWN_REFUSED = Reading(understood=False, refused=True)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a list such as "a pen 2, a mug 1, and a cup 3"."""
+    """Return the names in a list of things.
+
+    Such a list is "a pen 2, a mug 1, and a cup 3".
+    """
     return _names_in(text.strip().removesuffix("."))
 
 

@@ -213,7 +213,7 @@ def read_telling(text: str, names: Names = NO_NAMES) -> Telling:
 
 
 def _is_elsewhere(words: list[str], names: Names) -> bool:
-    """Return whether a text has neither furniture nor a thing on the map."""
+    """Return whether a text names no furniture and nothing on the map."""
     return _PLURAL_TOO.isdisjoint(words) and names.heads.isdisjoint(words)
 
 
