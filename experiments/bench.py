@@ -168,7 +168,10 @@ def _machine() -> str:
 
 
 def main() -> int:
-    """Run one suite and return the exit status: 1 when it found mismatches."""
+    """Run one suite and return the exit status.
+
+    It is 1 when the suite found mismatches.
+    """
     from embodied_mem.evaluation.command import add_json_option, output_file
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -64,7 +64,10 @@ def report(counts: dict[str, Outcome], seed: int, command: str) -> dict:
 
 
 def campaign(args: argparse.Namespace, names: list[str]) -> dict[str, Outcome]:
-    """Run turns until the time is up; the file of counts is replaced after each."""
+    """Run turns until the time is up.
+
+    The file of counts is replaced after each.
+    """
     state = args.run_dir / "faults.json"
     command = f"python experiments/faults.py --hours {args.hours:g} --seed {args.seed}"
     counts = load(state, names, args.seed)
@@ -102,7 +105,10 @@ def replay(folder: pathlib.Path) -> int:
 
 
 def show_planted(seed: int) -> int:
-    """Plant each fault and print what its attack says; the number of those that are not found."""
+    """Plant each fault and print what its attack says.
+
+    Returns the number of those that are not found.
+    """
     missed = 0
     for planted, name in PLANTED.items():
         case = 0

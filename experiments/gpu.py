@@ -118,7 +118,10 @@ def limits(options: argparse.Namespace) -> Rows:
 
 
 def rates(options: argparse.Namespace, contender: Any, peak: Callable[[], int]) -> Rows:
-    """Measure prefill and decode by batch; the contender reads the prompts of a batch and writes so many tokens."""
+    """Measure prefill and decode by batch.
+
+    The contender reads the prompts of a batch and writes so many tokens.
+    """
     prompt, new = lengths(options)
     for batch in (2,) if options.tiny else (16, 1, 64):
         began = time.perf_counter()
@@ -186,7 +189,10 @@ def weights(options: argparse.Namespace) -> Rows:
 
 
 def train(options: argparse.Namespace) -> Rows:
-    """Train a compiler for some steps; lines of `metrics.jsonl` are read by the caller, too, after a time-out."""
+    """Train a compiler for some steps.
+
+    Lines of `metrics.jsonl` are read by the caller, too, after a time-out.
+    """
     import contextlib
 
     import numpy as np
@@ -254,7 +260,10 @@ PARTS = {
 def run_part(
     name: str, sizes: dict[str, str], tiny: bool, folder: pathlib.Path, limit_s: float, output: pathlib.Path
 ) -> dict[str, Any]:
-    """Run a part in its own process; `error` says why it ended early."""
+    """Run a part in its own process.
+
+    `error` says why it ended early.
+    """
     command = [sys.executable, str(pathlib.Path(__file__)), "--part", name, "--folder", str(folder)]
     command += ["--output", str(output)]
     command += [word for role, preset in sizes.items() for word in (f"--{role}", preset)] + ["--tiny"] * tiny

@@ -64,7 +64,10 @@ class Devices(NamedTuple):
 
 
 def found_devices() -> Devices:
-    """Starts JAX's devices and counts them; those of a CPU share the host's memory."""
+    """Start JAX's devices and count them.
+
+    Those of a CPU share the host's memory.
+    """
     import jax
 
     first = jax.local_devices()[0]
@@ -75,7 +78,10 @@ def found_devices() -> Devices:
 
 
 def host_memory() -> int:
-    """Returns the bytes of memory that this machine or container has left, 0 where nothing tells."""
+    """Return the bytes of memory that this machine or container has left.
+
+    It is 0 where nothing tells.
+    """
     try:
         lines = dict(line.split(":", 1) for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
         left = 1024 * int(lines["MemAvailable"].split()[0])
@@ -92,7 +98,10 @@ def host_memory() -> int:
 def preflight(
     config: Config, run_dir: pathlib.Path, devices: Callable[[], Devices] = found_devices
 ) -> Iterator[list[Row]]:
-    """Yield the rows of all files that a run of `config` in `run_dir` needs, then those of devices and memory."""
+    """Yield the rows of a run's files, then of devices and memory.
+
+    The files are all that a run of `config` in `run_dir` needs.
+    """
     yield [
         _configuration(config), *_splits(config), *_weights(config), *_tokenizer(config), _run_folder(config, run_dir),
     ]  # fmt: skip
@@ -101,7 +110,7 @@ def preflight(
 
 
 def table(rows: list[Row]) -> str:
-    """Returns the rows for a person, with what mends each below the ones that are missing."""
+    """Return the rows for a person, with mends below missing ones."""
     cells = [("", "needed", "wanted", "found")]
     cells += [("MISSING" if row.mend else "ok", row.what, row.wanted, row.found) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells)]
@@ -187,7 +196,7 @@ def _download(config: Config, role: str, folder: pathlib.Path | None = None) -> 
 
 
 def _sources(config: Config) -> dict[str, pathlib.Path]:
-    """Return where the published weights of each role are, as far as they are there."""
+    """Return the places of each role's published weights, where there are any."""
     found = {}
     for role in ROLES:
         try:
@@ -311,7 +320,7 @@ def _run_folder(config: Config, run_dir: pathlib.Path) -> Row:
 def _devices_and_memory(
     config: Config, run_dir: pathlib.Path, starting: concurrent.futures.Future[Devices]
 ) -> Iterator[Row]:
-    """Compare the mesh, the plan of memory and the size of checkpoints with what is here."""
+    """Compare mesh, memory plan and checkpoint sizes with what is here."""
     from embodied_mem.parallel.mesh import MeshShape
     from experiments.plan.device_plan import PROMPT_LENGTH, fullest, plan_run, planned_models
 
@@ -378,7 +387,7 @@ def _room(what: str, needed: int, there: int, mend: str, full: int = 0) -> Row:
 
 
 def _trained_bytes(config: Config, models: list[Any]) -> dict[str, int]:
-    """Return the bytes of a checkpoint by stage: what is trained, and two moments of it."""
+    """Return a checkpoint's bytes by stage: trained weights and two moments."""
     import jax
 
     from embodied_mem.parallel.sharding import leaf_path

@@ -85,7 +85,10 @@ def main(arguments: list[str] | None = None) -> dict | None:
 
 
 def prepare(config: Config, run_dir: pathlib.Path, unchecked: bool) -> None:
-    """Lists what a run needs, and ends with status 2 where something is missing; with `unchecked` it goes on."""
+    """List what a run needs.
+
+    It ends with status 2 where something is missing; with `unchecked` it goes on.
+    """
     from preflight import preflight, table
 
     started, rows, shown = time.perf_counter(), [], 0
@@ -116,7 +119,10 @@ def train(
     recorded: bool,
     stages: Stages,
 ) -> dict | None:
-    """Train what is not trained yet, and score it; the report, or None in other processes than the first."""
+    """Train what is not trained yet, and score it.
+
+    Returns the report, or None in other processes than the first.
+    """
     import jax
 
     from embodied_mem import registry

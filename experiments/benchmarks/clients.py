@@ -87,7 +87,7 @@ def _row(url: str, query: str) -> tuple:
 
 
 def measure(place: str, clients: int, seconds: float, pause: float, seed: int) -> dict[str, Any]:
-    """Load a served memory, stop it under load, look for what was answered."""
+    """Stop a served memory under load; look for what it answered."""
     tokens = {f"the secret of user {number:06d}": f"user{number}" for number in range(clients)}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tokens.json"

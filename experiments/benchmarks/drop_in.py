@@ -165,7 +165,10 @@ def _answers_of(actors: Sequence[Any], commands: Sequence[str | None]) -> Answer
 
 @contextlib.contextmanager
 def _actor(games: Any, seed: int) -> Iterator[Any]:
-    """Start a process with an env of one game, as an actor of verl-agent has; yield the pipe to it."""
+    """Start a process with an env of one game; yield its pipe.
+
+    An actor of verl-agent has such a process.
+    """
     here, there = multiprocessing.get_context("fork").Pipe()
     process = multiprocessing.get_context("fork").Process(target=_act, args=(games, seed, there))
     process.start()
@@ -193,7 +196,10 @@ def _act(games: Any, seed: int, pipe: Any) -> None:
 
 
 def _store(path: Path, folder: Path) -> None:
-    """Link a game into a folder, with the `traj_data.json` beside it that the original asks for."""
+    """Link a game into a folder, with `traj_data.json` beside it.
+
+    The original asks for that file.
+    """
     trial = folder / path.parts[-3] / path.parts[-2]
     trial.mkdir(parents=True)
     (trial / path.name).symlink_to(path.resolve())

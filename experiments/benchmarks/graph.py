@@ -54,13 +54,16 @@ class Contender(abc.ABC):
     def update(self, work: Any) -> None: ...
 
     def update_k2(self, work: Any, sources: list[int]) -> tuple[set[int] | Any, int]:
-        """Update, and return the nodes within 2 edges out of the sources, and how many edges lead there."""
+        """Update, then return the same as `khop2`."""
         self.update(work)
         return self.khop2(sources)
 
     @abc.abstractmethod
     def khop2(self, sources: list[int]) -> tuple[set[int] | Any, int]:
-        """Return the nodes within 2 edges out of the sources, and how many edges lead there."""
+        """Return the nodes within 2 edges out of the sources.
+
+        The second value is how many edges lead there.
+        """
 
 
 class Native(Contender):
@@ -250,7 +253,10 @@ MIN_ROUNDS = 8  # a tenth, at least one, is to warm up; of the others every seco
 
 
 def _plan(num_nodes: int, degree: int, rounds: int, seed: int) -> tuple[list[Edge], list[Round]]:
-    """Returns the edges to start with, and the rounds; no edge is there twice at any time."""
+    """Return the first edges and the rounds.
+
+    No edge is there twice at any time.
+    """
     rng = random.Random(seed)
     edges = [(a, b) for a in range(num_nodes) for b in rng.sample(range(num_nodes), degree) if a != b]
     current, left, works = set(edges), list(edges), []
@@ -273,7 +279,10 @@ def _plan(num_nodes: int, degree: int, rounds: int, seed: int) -> tuple[list[Edg
 
 
 def _at_hand(work: Round) -> Round:
-    """Return the same in new objects, as in a program that has just seen what changed; a plan's lie cold in memory."""
+    """Copy a round into new objects.
+
+    A program that has just seen what changed has such; a plan's lie cold in memory.
+    """
     pairs = ([(a + 0, b + 0) for a, b in edges] for edges in (work.remove, work.add))
     return Round(work.fresh, *pairs, [node + 0 for node in work.sources], work.alone)
 

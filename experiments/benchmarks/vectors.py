@@ -47,7 +47,10 @@ class Index:
 
 
 def clustered(num_vectors: int, num_queries: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns unit vectors as encoders make them: clusters that vary along few directions, and a little in all."""
+    """Return unit vectors as encoders make them.
+
+    They are clusters that vary along few directions, and a little in all.
+    """
     rng = np.random.default_rng(seed)
     centers = rng.standard_normal((max(10, num_vectors // 100), dim), dtype=np.float32)
     directions = rng.standard_normal((32, dim), dtype=np.float32) / np.sqrt(32)
@@ -62,7 +65,10 @@ def clustered(num_vectors: int, num_queries: int, dim: int, seed: int) -> tuple[
 
 
 def unclustered(num_vectors: int, num_queries: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns unit vectors without groups: the variance of the i-th direction falls as 1 / i."""
+    """Return unit vectors without groups.
+
+    The variance of the i-th direction falls as 1 / i.
+    """
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((num_vectors + num_queries, dim), dtype=np.float32)
     rows /= np.sqrt(np.arange(1, dim + 1, dtype=np.float32))
@@ -74,7 +80,7 @@ DATA = {"clustered": clustered, "unclustered": unclustered}
 
 
 def native_search(index: VectorIndex) -> Search:
-    """Returns the search of one of ours, whose settings are its `ef_search`."""
+    """Return the search of one of ours, with `ef_search` as setting."""
 
     def search(queries: np.ndarray, setting: int, num_threads: int) -> np.ndarray:
         return index.search(queries, K, ef_search=setting, num_threads=num_threads)[0]
@@ -112,7 +118,7 @@ def hnswlib(rows: np.ndarray, threads: int) -> list[Index]:
 
 
 def usearch(rows: np.ndarray, threads: int) -> list[Index]:
-    """Measure its HNSW with vectors in 32 and 16 bits (bf16, its default)."""
+    """Measure its HNSW with vectors in float32 and bf16, its default."""
     from usearch.index import Index as Library
 
     indexes = []
@@ -133,7 +139,10 @@ def usearch(rows: np.ndarray, threads: int) -> list[Index]:
 
 
 def faiss(rows: np.ndarray, threads: int) -> list[Index]:
-    """Flat, HNSW, and inverted lists of floats, of 8 bits (alone and re-ranked) and of 4 bits (re-ranked)."""
+    """Make its indexes: flat, HNSW and inverted lists.
+
+    The lists are of floats, of 8 bits (alone and re-ranked) and of 4 bits (re-ranked).
+    """
     import faiss as library
 
     num_lists = int(np.sqrt(len(rows)))
@@ -181,7 +190,7 @@ def faiss(rows: np.ndarray, threads: int) -> list[Index]:
 
 
 def numpy(rows: np.ndarray, threads: int) -> list[Index]:
-    """Return a product of matrices and `argpartition`, in parts that fit the cache."""
+    """Search by a matrix product and `argpartition`, in parts fitting the cache."""
     limit = None
     if importlib.util.find_spec("threadpoolctl"):
         from threadpoolctl import ThreadpoolController
@@ -220,7 +229,10 @@ def recall(found: np.ndarray, truth: np.ndarray) -> float:
 def _rate(
     index: Index, setting: int, queries: np.ndarray, mode: str, threads: int, seconds: float
 ) -> tuple[float, float]:
-    """Returns queries per second of wall clock, and of processor time, over about `seconds`."""
+    """Return queries per second of wall clock and of processor time.
+
+    They are measured over about `seconds`.
+    """
     if mode == "single":
         parts, num_threads = [queries[i : i + 1] for i in range(len(queries))], 1
     else:
@@ -299,7 +311,10 @@ def bench_size(num_vectors: int, data: str, args: Any) -> dict[str, Any]:
 
 
 def bench_vectors(args: Any) -> dict[str, Any]:
-    """Returns `search_qps_at_recall_<r>` (size, data -> mode -> contender), every index, our rate by the best other."""
+    """Return `search_qps_at_recall_<r>`, every index, our rate by the best other.
+
+    The first is (size, data -> mode -> contender).
+    """
     sizes = [bench_size(size, data, args) for size in args.vectors for data in args.vector_data]
     ratios = {}
     for size in sizes:
@@ -317,8 +332,10 @@ def bench_vectors(args: Any) -> dict[str, Any]:
 
 
 def bench_limit(args: Any) -> dict[str, Any]:
-    """Returns `auto_limit`: by queries per insertion the least of `args.limit_sizes` at which HNSW is cheaper than the
-    exact kind."""
+    """Return `auto_limit`: the least size where HNSW is cheaper than exact.
+
+    It is by queries per insertion, of `args.limit_sizes`.
+    """
     rows = []
     for size in args.limit_sizes:
         print(f"{size} vectors: an insertion and a query", file=sys.stderr, flush=True)

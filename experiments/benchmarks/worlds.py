@@ -41,7 +41,10 @@ def admissible_action(rng: random.Random, envs: NativeVectorEnv, info: Mapping[s
 
 
 def memento_action(rng: random.Random, envs: NativeVectorEnv, info: Mapping[str, Any], index: int) -> str:
-    """Return a walk, tour, pick, placement or question with names of the episode's house and objects."""
+    """Draw a walk, tour, pick, placement or question.
+
+    The names are those of the episode's house and objects.
+    """
     env = envs.env(index)
     house = env.task.house
     room = rng.choice([room["name"] for room in house["rooms"] if room["has_floor"]])

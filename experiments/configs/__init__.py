@@ -24,7 +24,9 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Config:
-    """Return the configuration called `name`; those of worlds were called `eb_alfred_train` and so on.
+    """Return the configuration called `name`.
+
+    Those of worlds were called `eb_alfred_train` and so on.
 
     Raises:
         InvalidInputError: there is none; the message lists them.
@@ -43,9 +45,10 @@ def describe(name: str) -> str:
 
 
 def cli(arguments: list[str], description: str):
-    """(options, config) of a command line: `--config NAME`, options of the script, any field as `--part.field VALUE`.
+    """Return (options, config) of a command line.
 
-    `--help` lists every field with its default. An unknown field is an error that lists what is close.
+    It has `--config NAME`, options of the script, any field as `--part.field VALUE`. `--help` lists every field with
+    its default. An unknown field is an error that lists what is close.
     """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--config", default="grpo_cpu")
@@ -94,7 +97,10 @@ def cli(arguments: list[str], description: str):
 
 
 def fields_of(config: Any, part: str = "") -> str:
-    """Return every field of a configuration with its value, a line each, as on the command line."""
+    """Return a configuration's fields with their values, a line each.
+
+    They stand as on the command line.
+    """
     lines = []
     for field in dataclasses.fields(config):
         name, value = f"{part}{field.name}", getattr(config, field.name)

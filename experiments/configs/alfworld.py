@@ -37,8 +37,11 @@ def config() -> Config:
 
 
 def own_bank() -> Config:
-    """`micro` models that meet their own bank alone, and copy it: `results/alfworld_valid_seen.json`; chosen on
-    valid_seen. Other worlds' configurations begin with these settings."""
+    """Configure `micro` models that meet and copy their own bank alone.
+
+    Their result is `results/alfworld_valid_seen.json`; they were chosen on valid_seen. Other worlds' configurations
+    begin with these settings.
+    """
     small = small_config()
 
     def rounds(correction: CorrectionConfig, count: int, steps: int) -> CorrectionConfig:

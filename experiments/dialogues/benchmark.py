@@ -143,7 +143,10 @@ def recall_at(found: Sequence[str], wanted: Collection[str], k: int) -> float:
 
 
 def ndcg_at(found: Sequence[str], wanted: Collection[str], k: int) -> float:
-    """Sum of 1 / log2(1 + rank) over the wanted among the first `k`, divided by the most that it can be."""
+    """Return the normalised discounted gain of the first `k` found.
+
+    That is the sum of 1 / log2(1 + rank) over the wanted among them, divided by the most that it can be.
+    """
     gain = sum(1 / math.log2(1 + rank) for rank, one in enumerate(found[:k], 1) if one in wanted)
     return gain / sum(1 / math.log2(1 + rank) for rank in range(1, min(len(wanted), k) + 1))
 

@@ -50,7 +50,10 @@ class Contender(abc.ABC):
 
     @abc.abstractmethod
     def num_bytes(self) -> int:
-        """Count the bytes of all that is stored; of a text also its vector of float32."""
+        """Count the bytes of all that is stored.
+
+        Of a text also its vector of float32 counts.
+        """
 
 
 class Ours(Contender):
@@ -248,7 +251,10 @@ class LangMem(Contender):
 
 
 def _refuse() -> None:
-    """Stand in for a download; spaCy's model is used where it is installed."""
+    """Stand in for a download.
+
+    spaCy's model is used where it is installed.
+    """
     if importlib.util.find_spec("en_core_web_sm") is None:
         raise RuntimeError("en_core_web_sm is not installed, and nothing is downloaded")
 

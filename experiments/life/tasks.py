@@ -49,7 +49,10 @@ def _life(home: int, is_held_out: bool, is_stale: bool) -> Life:
 
 
 def lives_of(num_homes: int, part: str, is_stale: bool = False) -> list[Life]:
-    """Return lives of the part `train`, `dev` or `report`; in stale ones half of the own places change."""
+    """Return lives of the part `train`, `dev` or `report`.
+
+    In stale ones half of the own places change.
+    """
     generator = Generator(SEED, habit=1.0, own_habits=True)
     homes = homes_of(generator, num_homes, PARTS.get(part, 0))
     if part == "train":
@@ -87,7 +90,10 @@ DEMONSTRATOR = Condition("demonstrator", modules=MODULES)
 def starts_of(
     lives: tuple[Life, Life | None], reading: Reading, names: Container[str], condition: Condition
 ) -> dict[str, Start]:
-    """Live a home by its truth, after another one where the condition asks; note the memory of some tasks."""
+    """Live a home by its truth; note the memory of some tasks.
+
+    Another home comes before it where the condition asks.
+    """
     life, other = lives
     player = Player(condition)
     assert player.memory is not None
@@ -158,7 +164,9 @@ def pools_of(
     condition: Condition = DEMONSTRATOR,
     others: Sequence[Life | None] = (),
 ) -> TaskPools:
-    """Live the lives, side by side where there are cores; note some days.
+    """Live the lives and note some days.
+
+    They are lived side by side where there are cores.
 
     Args:
         condition: of the memory.

@@ -32,7 +32,10 @@ FOLDS = 5
 
 
 def sentences(data: pathlib.Path) -> tuple[list[Trace], list[tuple[str, str, str]]]:
-    """(memories, questions): questions are (instruction, scene, id of the memory that it needs)."""
+    """Return (memories, questions).
+
+    Questions are (instruction, scene, id of the memory that it needs).
+    """
     with gzip.open(data / "partnr" / "personalised_train_2k.json.gz") as file:
         episodes = json.load(file)["episodes"]
     traces, questions = [], []
@@ -53,7 +56,9 @@ def sentences(data: pathlib.Path) -> tuple[list[Trace], list[tuple[str, str, str
 
 
 def fit(tables: np.ndarray, valid: np.ndarray, right: np.ndarray, steps: int = 200, rate: float = 0.2) -> np.ndarray:
-    """Weights float64[features] that maximise the mean log probability of the right memories (Adam, full batch).
+    """Fit weights float64[features] to the right memories (Adam, full batch).
+
+    They maximise the mean log probability of the right memories.
 
     Args:
         tables: float64[clauses, memories, features], padded.
@@ -77,7 +82,7 @@ def fit(tables: np.ndarray, valid: np.ndarray, right: np.ndarray, steps: int = 2
 
 
 def missing(memory: TraceMemory, questions, ks=(3, 5), strategy: str = "hybrid") -> list[float]:
-    """Share of questions whose memory is not among the first k."""
+    """Return the share of questions without their memory among the first k."""
     ranks = []
     for text, scene, name in questions:
         found = memory.retrieve(text, scene, max(ks), strategy)

@@ -49,7 +49,10 @@ def histogram(values: list[int]) -> dict[str, int]:
 
 
 def measure_room(games: dict[int, list[tuple[list[str], dict]]]) -> dict:
-    """Return the statistics of one kind of room: `games` maps a scene to its (folder name parts, facts)."""
+    """Return the statistics of one kind of room.
+
+    `games` maps a scene to its (folder name parts, facts).
+    """
     scenes = [facts[0][1] for facts in games.values()]
     receptacle_types = sorted({type_of(r) for facts in scenes for r, _ in facts["receptacleAtLocation"]})
     counts = [Counter(type_of(r) for r, _ in facts["receptacleAtLocation"]) for facts in scenes]
@@ -97,10 +100,11 @@ def measure_room(games: dict[int, list[tuple[list[str], dict]]]) -> dict:
 
 
 def measure_habits(scenes: dict[int, list[tuple[list[str], dict]]], min_objects: int = 10) -> dict[str, float]:
-    """Return how concentrated an object type's places are within a scene, averaged over scenes and types.
+    """Return how concentrated an object type's places are within a scene.
 
-    `top1` and `top3` are the shares of the most frequent one and three receptacles (single receptacles, not types);
-    only pairs of scene and type with at least `min_objects` placements count.
+    It is averaged over scenes and types. `top1` and `top3` are the shares of the most frequent one and three
+    receptacles (single receptacles, not types); only pairs of scene and type with at least `min_objects` placements
+    count.
     """
     top1, top3, used = [], [], []
     for games in scenes.values():

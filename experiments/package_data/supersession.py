@@ -131,7 +131,7 @@ _VERBS = {"have": "has", "do": "does", "don't": "doesn't", "was": "was", "am": "
 
 
 def _of_another(text: str, who: str) -> str | None:
-    """Say a text of the speaker about somebody else; None for hard ones."""
+    """Retell the speaker's text as about another; None for hard texts."""
     first, _, rest = text.partition(" ")
     verb, _, more = rest.partition(" ")
     if first not in _THIRD or not more or " my " in rest or " I " in rest or " me " in rest:

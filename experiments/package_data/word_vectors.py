@@ -60,7 +60,10 @@ def make(wheel: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def safetensors_array(held: bytes) -> np.ndarray:
-    """Return the one array of a safetensors file, float32[N, DIMENSION]: eight bytes of length, JSON, numbers."""
+    """Return the one array of a safetensors file, float32[N, DIMENSION].
+
+    The file is eight bytes of length, JSON, numbers.
+    """
     start = 8 + int.from_bytes(held[:8], "little")
     (entry,) = (one for name, one in json.loads(held[8:start]).items() if name != "__metadata__")
     assert entry["dtype"] == "F16"

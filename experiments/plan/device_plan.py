@@ -40,7 +40,10 @@ PROMPT_LENGTH = 2560  # tokens; static injection takes 2,481 on average on ALFWo
 
 
 def row_lengths(config: Config, prompt_length: int) -> tuple[int, int]:
-    """Returns the tokens of a compiler row and of an executor row, shorter where a model has no room for the prompt."""
+    """Return the tokens of a compiler row and of an executor row.
+
+    They are fewer where a model has no room for the prompt.
+    """
     model, num_soft = config.model, config.memory.num_soft
     extra = model.max_compiler_tokens + num_soft
     room = min(preset(model.compiler).max_length, preset(model.executor).max_length) - extra
@@ -49,7 +52,10 @@ def row_lengths(config: Config, prompt_length: int) -> tuple[int, int]:
 
 
 def on_this_machine(config: Config) -> Config:
-    """Returns the run with the devices of this machine that are left in place of a mesh axis of -1."""
+    """Return the run with a mesh axis of -1 filled in.
+
+    The axis gets the devices of this machine that are left.
+    """
     shape = MeshShape(config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
     shape = shape.resolve(jax.device_count()) if -1 in shape.sizes else shape
     data, fsdp, tensor = shape.sizes
@@ -57,7 +63,10 @@ def on_this_machine(config: Config) -> Config:
 
 
 def planned_models(config: Config) -> list[PlannedModel]:
-    """Returns the compiler, the executor and, of a compiler that sees, its tower."""
+    """Return the compiler, the executor and the tower, if any.
+
+    A compiler that sees has a tower.
+    """
     compiler_config, executor_config = shape_of(config, "compiler"), shape_of(config, "executor")
     lora = LoraConfig() if config.model.lora else None
     soft = SoftMemConfig(config.memory.num_soft, config.memory.projection)
@@ -134,13 +143,16 @@ def plan_run(config: Config, models: list[PlannedModel], prompt_length: int = PR
 
 
 def fullest(config: Config, phases: Sequence[PhaseMemory], memory: float, on_gpu: bool) -> int:
-    """Returns the bytes of the fullest phase on devices of so much memory."""
+    """Return the fullest phase's bytes on devices of `memory` bytes."""
     totals = [phase.total if config.mesh.remat else phase.total_without_remat for phase in phases]
     return max([*totals, *(phase.on_gpu(memory) for phase in phases if on_gpu and phase.layouts)])
 
 
 def print_forecasts(config: Config, models: list[PlannedModel], answer: Plan, prompt_length: int) -> list[dict]:
-    """Prints how long the run takes at best on each kind of chip; returns the same."""
+    """Print how long the run takes at best on each chip.
+
+    Returns the same.
+    """
     acting = {model.name: model for model in models if model.name in ROLES}
     lengths = dict(zip(ROLES, row_lengths(config, prompt_length)))
     rows = [("at best", "fits", "compiler tokens/s", "executor tokens/s", "rollout", "GRPO update", "SFT step", "run")]
@@ -158,7 +170,7 @@ def print_forecasts(config: Config, models: list[PlannedModel], answer: Plan, pr
 
 
 def print_roofline(costs: list[Cost]) -> dict[str, float]:
-    """Prints the costs of a step; returns the largest share of each peak.
+    """Print a step's costs; return the largest share of each peak.
 
     Compiled for a CPU, which computes in float32: a chip moves half of the bytes, in fusions of its own.
     """
@@ -173,7 +185,10 @@ def print_roofline(costs: list[Cost]) -> dict[str, float]:
 
 
 def simulate_devices(config: Config) -> None:
-    """Makes as many CPU devices as the mesh has, if its axes are numbers; before anything touches a device."""
+    """Make as many CPU devices as the mesh has.
+
+    Nothing is made unless its axes are numbers. Call it before anything touches a device.
+    """
     sizes = (config.mesh.data, config.mesh.fsdp, config.mesh.tensor)
     if -1 not in sizes:
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # sooner done, with the same buffers

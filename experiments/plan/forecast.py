@@ -92,7 +92,10 @@ class _Work:
         return -(-rows // (self.shape.data * self.shape.fsdp))
 
     def _sent_s(self, rows: int) -> float:
-        """Count it for one token of each row: two sums a layer over the devices of a copy."""
+        """Return the seconds of sending one token of each row.
+
+        That is two sums a layer over the devices of a copy.
+        """
         tensor, size = self.shape.tensor, jnp.dtype(self.model.config.dtype).itemsize
         activations = self._rows(rows) * self.model.config.width * size
         return 4 * (tensor - 1) / tensor * self.model.config.num_layers * activations / self.chip.links
@@ -126,7 +129,7 @@ class _Work:
 
 
 def forecast(config: Config, models: Mapping[str, PlannedModel], chip: Chip, lengths: Mapping[str, int]) -> Forecast:
-    """Returns the bounds of a run whose compiler is trained.
+    """Return the bounds of a run that trains its compiler.
 
     Args:
         config: the run; its mesh has no -1.

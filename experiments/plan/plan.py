@@ -155,7 +155,10 @@ class Plan:
     fallbacks: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON values; all sizes in bytes per device unless the name says total."""
+        """Return the plan as JSON values.
+
+        All sizes are in bytes per device unless the name says total.
+        """
         values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         return values
 
@@ -275,7 +278,7 @@ def plan(
 def activation_bytes(
     config: DecoderConfig, mesh: Mapping[str, int], batch: int, length: int, remat: bool, logits_chunk: int = 0
 ) -> int:
-    """Returns an estimate of the bytes per device that a forward pass keeps for its backward pass.
+    """Estimate activation bytes per device, kept for the backward pass.
 
     With b = ceil(batch / (data fsdp)) sequences of L tokens per device, s bytes per element of the compute dtype,
     T = tensor (1 where it does not divide), and a mean of A = (L + block) / 2 keys per query:
@@ -299,7 +302,10 @@ def activation_bytes(
 
 
 def cache_bytes(config: DecoderConfig, mesh: Mapping[str, int], batch: int, capacity: int) -> int:
-    """Returns the bytes per device of a KV cache: 2 * layers * b * capacity * K / T * E * s."""
+    """Return the bytes per device of a KV cache.
+
+    They are 2 * layers * b * capacity * K / T * E * s.
+    """
     rows = -(-batch // (mesh["data"] * mesh["fsdp"]))
     kv_heads = _part(config.num_kv_heads, mesh["tensor"])
     size = jnp.dtype(config.dtype).itemsize
@@ -311,7 +317,10 @@ def _part(count: int, parts: int) -> int:
 
 
 def weight_bytes(model: PlannedModel, mesh: Any, without: Sequence[Path] = ()) -> int:
-    """Returns the bytes per device of a model's parameters on a mesh, those at the paths `without` left out."""
+    """Return the bytes per device of a model's parameters on a mesh.
+
+    Those at the paths `without` are left out.
+    """
     parts = ((leaf_path(key_path), leaf) for key_path, leaf in _leaves(model.parameters))
     return sum(place(path, leaf, model.axes, mesh).bytes_per_device for path, leaf in parts if path not in without)
 
@@ -323,10 +332,11 @@ def layer_bytes(model: PlannedModel, mesh: Any) -> int:
 
 
 def _gathered_bytes(model: PlannedModel, mesh: Any) -> int:
-    """Returns the bytes of weights that exist in the compute dtype while one layer and the head are computed.
+    """Return the bytes of weights that exist in the compute dtype.
 
-    That is the sum over parameters of their tensor-split size in the compute dtype, of a stacked parameter one layer.
-    Nothing is gathered or copied if fsdp is 1 and the parameters are stored in the compute dtype.
+    They exist while one layer and the head are computed. That is the sum over parameters of their tensor-split size in
+    the compute dtype, of a stacked parameter one layer. Nothing is gathered or copied if fsdp is 1 and the parameters
+    are stored in the compute dtype.
     """
     size = jnp.dtype(model.config.dtype).itemsize
     total = 0
@@ -381,7 +391,7 @@ def size_of(count: int) -> str:
 
 
 def fitting(total: int) -> tuple[int, ...]:
-    """Returns the chips of `CHIPS_GB` whose usable memory holds `total` bytes."""
+    """Return the chips of `CHIPS_GB` with usable memory for `total` bytes."""
     return tuple(gb for gb in CHIPS_GB if total <= USABLE * gb * 1e9)
 
 
@@ -391,6 +401,6 @@ def named(chips: Sequence[int]) -> str:
 
 
 def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Returns the lines of a table whose columns stand below each other."""
+    """Return the lines of a table with aligned columns."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]

@@ -72,9 +72,10 @@ _VIEWS = ("parameter", "get-tuple-element", "bitcast", "tuple", "while")
 
 
 def copies(program: str, sizes: set[int]) -> int:
-    """Count the arrays of such sizes that the program's loops write to the device's memory.
+    """Count the arrays of such sizes that the program's loops write.
 
-    A TPU's product reads its weight into the chip's own memory, `S(1)` in a layout; that is no copy.
+    They are written to the device's memory. A TPU's product reads its weight into the chip's own memory, `S(1)` in a
+    layout; that is no copy.
     """
     bodies: dict[str, list[str]] = {}
     for head, name, body in re.findall(r"^(ENTRY )?%([\w.-]+) \(.*?\{\n(.*?)^\}", program, re.M | re.S):

@@ -106,7 +106,7 @@ def compiled_memory(
     devices: list[Any] | None = None,
     stages: Sequence[str] = ("sft", "grpo", "rollout"),
 ) -> Iterator[ProgramMemory]:
-    """Yields the programs of a run whose compiler is trained.
+    """Yield the programs of a run that trains its compiler.
 
     Args:
         config: the run; its mesh has as many devices as there are.
@@ -244,7 +244,10 @@ def _batch(place: Placement, tree: Any) -> Any:
 
 
 def _bytes(tree: Any, itemsize: int = 0) -> int:
-    """Bytes per device of abstract arrays, their elements of `itemsize` bytes if it is given."""
+    """Return the bytes per device of abstract arrays.
+
+    Their elements have `itemsize` bytes if it is given.
+    """
 
     def of(leaf: Any) -> int:
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -257,7 +260,7 @@ def _bytes(tree: Any, itemsize: int = 0) -> int:
 
 
 def matrices(parameters: Any) -> set[int]:
-    """Return the sizes of matrices on a device, of one layer and of all."""
+    """Return the sizes of a device's matrices, of one and all layers."""
     sizes = set()
     for path, leaf in jax.tree_util.tree_flatten_with_path(parameters)[0]:
         name, shard = jax.tree_util.keystr(path), leaf.sharding.shard_shape(leaf.shape)
