@@ -289,12 +289,10 @@ class LifelongMemory:
             task_id: as the world calls it.
             goal: the instruction; what it tells about the user is noted.
             observation: what the agent sees at first.
-            place: the room where it is played; None to name it by what it looks like, which makes it a home of its
-        own.
+            place: the room where it is played; None to name it by what it looks like, which makes it a home of its own.
                 A thing is in one room of a home: what is seen in one is not in another any more.
             facts: that a map or a detector gives with it, as for `observe`.
-            is_home: whether the place is a home of its own, with other things than other places have; else it is a
-        room
+            is_home: whether the place is a home of its own, with other things than other places have; else it is a room
                 of the home of this scope.
 
         Raises:
@@ -342,8 +340,7 @@ class LifelongMemory:
 
         Args:
             action: what was done.
-            text: what the world answered. Lines that no rule reads go to the chat model, if there is one, and to
-        notes.
+            text: what the world answered. Lines that no rule reads go to the chat model, if there is one, and to notes.
                 A line or fact that only denies, and ends nothing that was known, is a note, too; so is a fact that is
                 less sure than what it contradicts.
             facts: (subject, relation, object, confidence) as a detector gives them; the confidence, 0 to 1, may be
@@ -353,8 +350,7 @@ class LifelongMemory:
             pose: from where it was seen: x, y, or x, y, z in metres, or these and a quaternion x, y, z, w.
             time: when, in seconds on the caller's clock.
             outcome: where the world knows it; else the text says whether the action failed.
-            trust: whose word it is. What another agent or a document says is kept as quoted notes, and its facts
-        where
+            trust: whose word it is. What another agent or a document says is kept as quoted notes, and its facts where
                 nothing more trusted says otherwise: no rule and no model reads the text for facts or lessons.
             vectors: name of a thing -> float32[d], what it looks like, of any embedder of images; by these, names and
                 places things are known again.
@@ -432,8 +428,7 @@ class LifelongMemory:
             when: the date, in whatever words; time within the memory goes on by itself.
             labels: the caller's own, to filter by: names to texts, numbers, flags or None. A name is no field of an
                 entry, such as "trust" or "speaker".
-            trust: whose word it is. What another agent or a document says is a quotation in `render()`. A text that
-        is
+            trust: whose word it is. What another agent or a document says is a quotation in `render()`. A text that is
                 such a quotation stays one.
 
         Raises:

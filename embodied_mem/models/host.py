@@ -21,8 +21,7 @@ def keep_freed_memory(reserve_bytes: int = 256 << 20) -> bool:
 
     This is for glibc only; elsewhere nothing is done.
 
-    XLA on a CPU takes the buffers of each step from malloc and frees them after it. By default glibc hands large
-    blocks
+    XLA on a CPU takes the buffers of each step from malloc and frees them after it. By default glibc hands large blocks
     back to the kernel, and the next step touches every page anew: for the `tiny` decoder at 16 x 384 tokens that is
     135,000 page faults and a quarter to a third of the CPU time of a training step. The price is that the process's
     memory never shrinks, and that threads share one malloc arena.

@@ -260,11 +260,9 @@ class PromptCache:
         Args:
             prompts: token ids.
             keys: PRNG keys, at least one per prompt.
-            soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has
-        placeholders.
+            soft: per prompt float32[N, D], one N for all, or None for a prompt without; as many as it has placeholders.
             extra_capacity: columns left free in the cache of the result, for `append`.
-            choices: per prompt token sequences of which its completion is one, each with its end
-        (`sampling.Choices`).
+            choices: per prompt token sequences of which its completion is one, each with its end (`sampling.Choices`).
             pictures: per prompt uint8[K, side, side, 3], one shape for all, or None for a prompt without
                 (`vision.pictures`); only the text before them is kept for the next call.
 

@@ -401,8 +401,7 @@ def generate(
         tokens: int32[B, L]; or `embeddings` [B, L, D], e.g. with soft tokens written in. The last column is real.
         embeddings: see `tokens`.
         mask: bool[B, L], True at real positions; None means all.
-        positions: int32[B, L], or int32[3, B, L] for a decoder with `mrope_sections`
-    (`qwen_vl.multimodal_positions`);
+        positions: int32[B, L], or int32[3, B, L] for a decoder with `mrope_sections` (`qwen_vl.multimodal_positions`);
             None counts the real positions. Completions go on after the largest of each row.
         max_new_tokens: T, at least 1.
         extra_capacity: columns left free in the cache, for `append`.

@@ -284,8 +284,7 @@ def perceptual_alignment(mu: jax.Array, seen: jax.Array, recalled: jax.Array, te
     Source: eq. 6, first term: it "grounds the latent channel in perceptual content from M". The paper does not define
     e_i or p. Reading: e_1..e_N are means of N equal runs of the vision features of the row's remembered pictures, in
     the order in which they are read, as the executor's own tower gives them: soft tokens are to stand in the space in
-    which the executor sees, for pictures that it is not shown. The i-th soft token has to tell its part from all
-    parts
+    which the executor sees, for pictures that it is not shown. The i-th soft token has to tell its part from all parts
     of the batch. As in `semantic_alignment`, the cosine leaves the size of mu to the action loss.
 
     Args:

@@ -28,8 +28,7 @@ def _mixed(x: jax.Array) -> jax.Array:
 
     This is the end of MurmurHash3, 32 bits.
 
-    One-to-one, so that a change of one element always shows; mixed, so that changes of many do not cancel, as those
-    of
+    One-to-one, so that a change of one element always shows; mixed, so that changes of many do not cancel, as those of
     all signs would in a plain sum.
     """
     x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)

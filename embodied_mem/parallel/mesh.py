@@ -107,8 +107,7 @@ def initialize_distributed() -> bool:
 
     Call it before anything touches a device. Recognised are: `JAX_COORDINATOR_ADDRESS` (host:port) together with
     `JAX_NUM_PROCESSES` and `JAX_PROCESS_ID`, set by hand for each process; Slurm, Open MPI and TPU pods by the
-    variables that they set; and `EMBODIED_MEM_DISTRIBUTED=1`, which leaves it to jax to find the others, as it does
-    on
+    variables that they set; and `EMBODIED_MEM_DISTRIBUTED=1`, which leaves it to jax to find the others, as it does on
     TPU VMs.
     """
     names = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")

@@ -319,8 +319,7 @@ def write_arrays(saved: Saved, described: dict[str, Any], folder: pathlib.Path, 
 
     Where the files are several, an index is written too.
 
-    What an earlier save has left is replaced: config.json and the index go first, so that the folder is no model
-    until
+    What an earlier save has left is replaced: config.json and the index go first, so that the folder is no model until
     it is this one, and files that the new model does not have go at the end.
     """
     from safetensors.numpy import save

@@ -349,8 +349,7 @@ def patches_of(
 
     Images are uint8[rows, columns, 3].
 
-    Images whose size is not whole blocks within the limits (0: `VisionConfig.pixel_limits`) are scaled with the
-    package
+    Images whose size is not whole blocks within the limits (0: `VisionConfig.pixel_limits`) are scaled with the package
     `pillow` (bicubic).
 
     Raises:

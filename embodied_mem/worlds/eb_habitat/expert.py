@@ -46,8 +46,7 @@ def solve(env: Env) -> list[str]:
 
     They start from where it stands, and none is refused.
 
-    Every way to make the goal true is a set of literals; the cheapest that works is taken. Objects are moved one
-    after
+    Every way to make the goal true is a set of literals; the cheapest that works is taken. Objects are moved one after
     the other, what can be picked from here first; then doors are set, then the robot goes where it must be.
 
     Raises:
