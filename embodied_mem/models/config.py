@@ -271,7 +271,6 @@ _LARGE_QWEN2: dict[str, Any] = _QWEN2 | {"vocab_size": 152_064, "tie_embeddings"
 PRESETS: dict[str, DecoderConfig] = {
     "micro": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256, smear=1),
     "mini": DecoderConfig(width=96, num_layers=3, num_heads=3, num_kv_heads=1, mlp_width=256, smear=4),
-    "midi": DecoderConfig(smear=4),
     "tiny": DecoderConfig(smear=1),
     "small": DecoderConfig(width=192, num_layers=6, num_heads=6, num_kv_heads=2, mlp_width=576, smear=1),
     "smollm2-135m": DecoderConfig(

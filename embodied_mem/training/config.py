@@ -545,7 +545,7 @@ class Config(ConfigPart, part=""):
         return {name: values[name] for name in used}
 
 
-FROM_SCRATCH = ("micro", "mini", "midi", "tiny", "small")
+FROM_SCRATCH = ("micro", "mini", "tiny", "small")
 """Presets without published weights."""
 
 ROLES = ("compiler", "executor")

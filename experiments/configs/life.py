@@ -37,13 +37,10 @@ def config() -> Config:
             homes=3,
             max_steps=20,
         ),
-        model=dataclasses.replace(base.model, compiler="midi"),
         memory=MemoryConfig(
             top_k=12, marks=True, newest_first=True, kinds=KINDS, with_ages=True, focused=True, max_sigma=0.7
         ),
         data=dataclasses.replace(base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty")),
-        compiler_sft=dataclasses.replace(base.compiler_sft, steps=3600),
-        correction=dataclasses.replace(base.correction, rounds=2, num_games=512),
         grpo=dataclasses.replace(base.grpo, steps=8, group_size=8, learning_rate=3e-4, min_learning_rate=3e-5),
         evaluation=EvalConfig(deliveries=deliveries, seeds=(0,), temperature=0.5, batch_size=100),
     )

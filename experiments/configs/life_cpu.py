@@ -15,7 +15,6 @@ def config() -> Config:
     return dataclasses.replace(
         base,
         world=dataclasses.replace(base.world, num_train=2400, num_scenes=60),
-        model=small.model,
         memory=dataclasses.replace(base.memory, with_ages=False, max_sigma=0.0),
         data=dataclasses.replace(base.data, passes=1),
         executor_sft=dataclasses.replace(small.executor_sft, steps=600),
