@@ -17,7 +17,7 @@ def test_planted_fault_is_found(planted):
     if PLANTED[planted] in DOORS:
         pytest.importorskip("mcp_types", reason='pip install "embodied_mem[mcp]"')
         pytest.importorskip("langgraph.store", reason='pip install "embodied_mem[langgraph]"')
-    for case in range(8):
+    for case in range(16):
         if attack(PLANTED[planted], seed=1, first=case, cases=1, planted=planted).faults:
             return
-    pytest.fail(f"{PLANTED[planted]} does not find the planted fault {planted!r} in eight cases")
+    pytest.fail(f"{PLANTED[planted]} does not find the planted fault {planted!r} in sixteen cases")
