@@ -319,7 +319,9 @@ def lerobot(monkeypatch):
 
 def test_a_message_is_lerobots(lerobot):
     features = {"observation.state": {"dtype": "float32", "shape": (1,), "names": ["shoulder.pos"]}}
-    policy = LeRobotPolicy(lerobot.address, "smolvla", "lerobot/smolvla_base", features, actions_per_chunk=3, timeout_s=60)
+    policy = LeRobotPolicy(
+        lerobot.address, "smolvla", "lerobot/smolvla_base", features, actions_per_chunk=3, timeout_s=60
+    )
     assert lerobot.setups == [RemotePolicyConfig("smolvla", "lerobot/smolvla_base", features, 3, "cuda")]
     image = np.arange(1200 * 1300 * 3, dtype=np.uint8).reshape(1200, 1300, 3)  # in three parts of 2 MiB
     for number in (1, 2):
