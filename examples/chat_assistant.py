@@ -34,10 +34,7 @@ PROMPT = "You answer the user in one sentence, from these memories alone. Say so
 
 
 def answer(memory: LifelongMemory, model: ChatModel | None, question: str) -> str:
-    """Return the model's answer from what is remembered.
-
-    Without a model, or if it fails, returns what is remembered.
-    """
+    """Return the model's answer from memories; without one, the memories."""
     found = memory.retrieve(question, k=3, budget_tokens=200).items
     remembered = "\n".join(item.text for item in found if item.score >= FITS)
     if model is None or not remembered:

@@ -192,7 +192,9 @@ def test_models_of_two_families_read_with_their_own_tokenizers(tmp_path, monkeyp
     model = sft.train_compiler(run, samples, executor)
     monkeypatch.setattr(grpo, "advantages_of", lambda trajectories, size: (np.float32([1, -1]), 0))
     acted = []
-    monkeypatch.setattr(grpo, "make_executor", lambda *given: acted.append(given[2]) or models.make_executor(*given))
+    monkeypatch.setattr(
+        grpo, "make_executor", lambda *given, **named: acted.append(given[2]) or models.make_executor(*given, **named)
+    )
     before = flat_arrays("x", model)
     model = grpo.train_grpo(run, model, executor, Games(config, tasks, bank))
     assert any((before[name] != value).any() for name, value in flat_arrays("x", model).items())
