@@ -27,6 +27,7 @@ from embodied_mem.parallel.resume import Key
 from embodied_mem.registry import registered, take
 
 PROBE_S = 5.0
+_WATCH_S = 0.5
 STARTER = ""
 """Name of the process that was started: it plays only what no host is left to play."""
 
@@ -133,16 +134,18 @@ def hosts(address: str, program: Callable[[pathlib.Path], Any]) -> Iterator[None
         options = play.options(num_cpus=cores, max_retries=0, scheduling_strategy=On(name, soft=False))
         running[options.remote(program, registered(), actor, name)] = name
 
+    over = threading.Event()
+
     def watch() -> None:
-        while running:
-            [first], _ = ray.wait([*running], num_returns=1)
-            name = running.pop(first)
-            try:
-                ray.get(first)
-            except Exception as error:
-                (*_, reason) = f"{type(error).__name__}: {error}".strip().splitlines()
-                print(f"lost: host {name[:8]} ({reason}); others play its episodes", file=sys.stderr)
-            ray.get(actor.end.remote(name))
+        while running and not over.is_set():
+            for task in ray.wait([*running], num_returns=1, timeout=_WATCH_S)[0]:
+                name = running.pop(task)
+                try:
+                    ray.get(task)
+                except Exception as error:
+                    (*_, reason) = f"{type(error).__name__}: {error}".strip().splitlines()
+                    print(f"lost: host {name[:8]} ({reason}); others play its episodes", file=sys.stderr)
+                ray.get(actor.end.remote(name))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -151,4 +154,6 @@ def hosts(address: str, program: Callable[[pathlib.Path], Any]) -> Iterator[None
         yield
     finally:
         resume.board = None
+        over.set()
+        watcher.join()  # a thread that waits in Ray while it shuts down is a segmentation fault
         ray.shutdown()

@@ -118,7 +118,6 @@ class Enough(Exception):
     """The samples are there."""
 
 
-@pytest.mark.skip(reason="Ray and JAX in one process: a segmentation fault on a quiet machine, cause not known")
 def test_four_nodes_one_killed_teach_as_one_process(tmp_path, monkeypatch):
     given, arguments = [], ["--config=grpo_cpu", "--world.num_train", "32", "--model.vocab_size", "300"]
 
