@@ -186,9 +186,10 @@ def play_teacher(
 
     def show() -> None:
         nonlocal num_shown
-        if on_done and len(outcomes.rows) > num_shown:
-            on_done(len(outcomes.rows) - num_shown)
-        num_shown = len(outcomes.rows)
+        num_played = len(keys.keys() & outcomes.rows.keys())  # a board has those of other calls, too
+        if on_done and num_played > num_shown:
+            on_done(num_played - num_shown)
+        num_shown = num_played
 
     for batch in outcomes.unfinished([names[i : i + envs.num_envs] for i in range(0, len(names), envs.num_envs)], show):
         game = Lockstep(envs, [keys[name] for name in batch], bank, top_k, max_steps)
