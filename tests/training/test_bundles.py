@@ -239,6 +239,12 @@ def test_committed_weights_load_as_they_lie_in_the_file(folder):
         assert (got[name].dtype, got[name].tobytes()) == (array.dtype, array.tobytes()), name
 
 
+@pytest.mark.parametrize("name", ["change", "habits", "procedures"])
+def test_fields_that_came_later_leave_the_fingerprint_of_a_result(name):
+    result = json.loads((ROOT / "experiments" / "results" / f"{name}.json").read_text())
+    assert load_bundle(ROOT / "experiments" / "weights" / name).config.fingerprint() == result["fingerprint"]
+
+
 def test_a_file_in_the_place_of_a_folder_and_a_folder_in_the_place_of_a_file(tmp_path):
     shutil.copytree(ROOT / "experiments/weights/alfworld", tmp_path / "w")
     with pytest.raises(CheckpointError, match=r"config\.json: expected a folder with .*; no folder"):
