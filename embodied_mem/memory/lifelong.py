@@ -36,7 +36,7 @@ import functools
 import gc
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from ..errors import InvalidInputError
@@ -65,7 +65,7 @@ from .export import exported, imported
 from .graph import MAX_HOPS, Applied, Ended, NewFact, Scope, Snapshot, Subgraph, checked_scope
 from .images import pictures_of
 from .locks import Locks
-from .notes import SEEN, NoteMemory, new_labels
+from .notes import SEEN, NoteMemory, new_labels, no_things
 from .observation import (
     Observation,
     Outcome,
@@ -101,7 +101,7 @@ from .semantic import SemanticMemory
 from .spatial import LEFT, Sighting, SpatialMemory, checked_place
 from .store import MemoryStore
 from .stored_modules import RecordedModule, Selector
-from .supersession import chances, no_map, should_be_first, statement
+from .supersession import chances, should_be_first, statement
 from .temporal import TemporalMemory
 from .trust import QUOTED, RANK, Trust, checked_trust, least_trust, unmarked
 from .views import ViewMemory, checked_clock, checked_pose, clock_text
@@ -446,7 +446,8 @@ class LifelongMemory:
             if level is not None:
                 text, trust = quoted or text, min(trust, level, key=RANK.__getitem__)
             said: dict[str, Any] = {"text": text, "speaker": speaker, "when": when, "labels": labels, "trust": trust}
-            given: dict[str, dict[str, Any]] = {"notes": said | {"on_map": self._on_map}}
+            things = no_things if self.spatial is None else self.spatial.things_among
+            given: dict[str, dict[str, Any]] = {"notes": said | {"things": things}}
             if trust == "user" and self._is_user(speaker):
                 given["profile"] = {"text": text}
                 if self.notes is not None and text.strip():
@@ -975,9 +976,6 @@ class LifelongMemory:
         number = int(item.number) if item.module == "notes" else max(item.data["notes"], default=-1)
         return number if number in notes.notes and notes.notes[number].ended is None else None
 
-    def _on_map(self, words: Iterable[str]) -> tuple[Set[str], Set[str]]:
-        return no_map(words) if self.spatial is None else self.spatial.on_map(words)
-
     def _is_replaced(self, item: Record, newest: int) -> bool:
         """Decide whether a note replaces this item, perhaps one clause of another."""
         assert self.notes is not None
@@ -985,8 +983,7 @@ class LifelongMemory:
         if item.module == "notes" or number is None or self.notes.claims[number].num_claims < 2:
             return True
         new, old = self.notes.notes[newest].text, _said(item)
-        chance = chances(statement(new), [statement(old)], [1])[0]
-        return should_be_first(chance, new, old, on_map=self._on_map)
+        return should_be_first(chances(statement(new), [statement(old)], [1])[0], new, old)
 
     def explain(self) -> str:
         """Explain the last retrieval: reasons of items, those left out."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from .people import (
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, sorted_union, squashed
 from .stored_modules import Selector
-from .supersession import OnMap, RareWords, Statement, chances, no_map, should_be_first, statement
+from .supersession import RareWords, Statement, chances, is_about_another, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, stem, tells_when, words_of
 
@@ -133,6 +133,15 @@ def checked_labels(labels: Any) -> dict[str, Value]:
     return found
 
 
+Things: TypeAlias = Callable[[Set[str]], Set[str]]
+"""Gives those of some words that name things on the map, furniture aside."""
+
+
+def no_things(words: Set[str]) -> Set[str]:
+    """Know no thing."""
+    return frozenset()
+
+
 class NoteMemory(RecordMemory):
     """The notes of one scope.
 
@@ -210,7 +219,7 @@ class NoteMemory(RecordMemory):
         action: str = "",
         labels: Mapping[str, Value] | None = None,
         trust: Trust | None = None,
-        on_map: OnMap = no_map,
+        things: Things = no_things,
     ) -> dict[str, Any]:
         """Make the event for `tell`: a note per text but blank ones."""
         trust = _usual_trust(kind) if trust is None else checked_trust("trust", trust)
@@ -227,12 +236,12 @@ class NoteMemory(RecordMemory):
                 continue
             known = self._same.get(_key(one, kind, speaker, when, action, trust, labels))
             if known is not None and self.notes[known].ended is None:
-                changes.append({"do": "repeat", "id": known, **self._replaced_by(one, known, speaker, trust, on_map)})
+                changes.append({"do": "repeat", "id": known, **self._replaced_by(one, known, speaker, trust, things)})
                 continue
             claims = claims_in(one) if kind == TOLD else []
             said = {"text": one, "kind": kind, "speaker": speaker, "when": when, "action": action, "trust": trust}
             counts = {"claims": len(claims), "denials": _denials(claims)}
-            links = self._replaced_by(one, following, speaker, trust, on_map) if kind == TOLD else {}
+            links = self._replaced_by(one, following, speaker, trust, things) if kind == TOLD else {}
             changes.append({"do": "add", **said, "labels": labels, **counts, **links})
             ended = {(number, claim): None for new in claims for number, claim in self._ended_by(new, speaker, trust)}
             changes += [{"do": "end", "id": number, "claim": claim, "by": following} for number, claim in ended]
@@ -260,7 +269,7 @@ class NoteMemory(RecordMemory):
         return found
 
     def _replaced_by(
-        self, text: str, number: int, speaker: str, trust: Trust, on_map: OnMap = no_map
+        self, text: str, number: int, speaker: str, trust: Trust, things: Things = no_things
     ) -> dict[str, list[int]]:
         """Find what a speaker's text replaces: a field of a change."""
         if len(text) > _MAX_STATEMENT:
@@ -287,10 +296,10 @@ class NoteMemory(RecordMemory):
             return {}
         olds = [self._statement(notes[other].text) for other in its]
         chance = chances(self._statement(text), olds, list(its.values()))
-        matches = [
-            other for other, p in zip(its, chance)
-            if should_be_first(p, text, notes[other].text, its[other], on_map)
-        ]  # fmt: skip
+        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, notes[other].text, its[other])]
+        if matches:
+            kinds = things({*words_of(text), *(word for other in matches for word in words_of(notes[other].text))})
+            matches = [other for other in matches if not is_about_another(text, notes[other].text, kinds)]
         return {"replaces": matches} if matches else {}
 
     def _statement(self, text: str) -> Statement:

@@ -231,8 +231,6 @@ def _chain(index: SpatialIndex, node: int, outer: int, relations: Sequence[str],
 
 
 SHOWN = ("in", "on")
-_HOLDING: dict[Direction, tuple[str, ...]] = {"in": SHOWN, "out": ("in room",)}
-"""Direction of a fact -> relations that only furniture has there."""
 _MAX_LOOKED_AT = 16
 """Things of a class that are looked at."""
 """Relations that a look at a receptacle shows; "under" is none of them."""
@@ -916,21 +914,21 @@ class SpatialMemory(RecordMemory):
         """
         return frozenset(self._index.in_place(self._place(place)))
 
-    def on_map(self, words: Iterable[str]) -> tuple[set[str], set[str]]:
-        """Return the classes of furniture and of other things among words.
-
-        Furniture: something is in or on one, or it stands in a room.
-        """
-        furniture, things = set[str](), set[str]()
+    def things_among(self, words: Iterable[str]) -> set[str]:
+        """Return the words that are classes of things, furniture aside."""
         with self.graph.snapshot() as now:
-            for kind, numbers in self._index.of_kinds(words).items():
-                holds = any(self._is_furniture(number, now) for number in numbers[:_MAX_LOOKED_AT])
-                (furniture if holds else things).add(kind)
-        return furniture, things
+            return {
+                kind for kind, numbers in self._index.of_kinds(words).items()
+                if not any(self._is_furniture(number, now) for number in numbers[:_MAX_LOOKED_AT])
+            }  # fmt: skip
 
     def _is_furniture(self, number: int, now: Snapshot) -> bool:
-        facts = ((fact, one) for one in _HOLDING for fact in now.facts_of(number, one).tolist())
-        return any(self._index.known(fact, now).relation in _HOLDING[one] for fact, one in facts)
+        """Decide whether it stands in a room, or only holds things."""
+        out, into = (
+            {self._index.known(fact, now).relation for fact in now.facts_of(number, one).tolist()}
+            for one in ("out", "in")
+        )
+        return "in room" in out or (out.isdisjoint(SHOWN) and not into.isdisjoint(SHOWN))
 
     def places(self) -> list[str]:
         """List the places with known things, and the present one."""

@@ -19,7 +19,7 @@ import itertools
 import json
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -304,16 +304,7 @@ def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float
     return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
 
 
-OnMap: TypeAlias = Callable[[Iterable[str]], tuple[Set[str], Set[str]]]
-"""Gives those of some words that mean furniture, and those that mean other things that were seen."""
-
-
-def no_map(words: Iterable[str]) -> tuple[Set[str], Set[str]]:
-    """Know nothing."""
-    return frozenset(), frozenset()
-
-
-def should_be_first(chance: float, new: str, old: str, distance: float = 1, on_map: OnMap = no_map) -> bool:
+def should_be_first(chance: float, new: str, old: str, distance: float = 1) -> bool:
     """Decide whether a newer text comes before an older one.
 
     It is likely enough to replace it, and shares a word beyond cues and values, or has none to share ("Make it 6:30."),
@@ -323,22 +314,29 @@ def should_be_first(chance: float, new: str, old: str, distance: float = 1, on_m
         chance: of `chances`.
         new, old: the texts.
         distance: as for `features`.
-        on_map: knows things: two of them are two topics, though they lie in one drawer.
     """
     if chance < min(FIRST, OF_DENIAL, OF_FRAGMENT):
         return False
     words, olds = _lower(new), _lower(old)
     topics, others = _topics(words), _topics(olds)
-    common = topics & others
-    if common:
-        furniture, things = (set(map(stem, some)) for some in on_map({*words, *olds}))
-        common -= furniture
-        if things & topics - others and things & others - topics and not things & common:
-            return False
-    if not common and len(topics) > (not _IT.isdisjoint(words)):
+    if topics.isdisjoint(others) and len(topics) > (not _IT.isdisjoint(words)):
         return distance == 1 and len(words) <= _MAX_FRAGMENT and chance >= OF_FRAGMENT
     is_denied = _CUES[_DENY].isdisjoint(words) != _CUES[_DENY].isdisjoint(olds)
     return chance >= (OF_DENIAL if is_denied else FIRST)
+
+
+def is_about_another(new: str, old: str, things: Iterable[str]) -> bool:
+    """Decide whether two texts name different things and none in common.
+
+    Two things in one drawer are two topics.
+
+    Args:
+        new, old: the texts.
+        things: words that name things.
+    """
+    topics, others, kinds = _topics(_lower(new)), _topics(_lower(old)), set(map(stem, things))
+    common = topics & others
+    return bool(common and kinds & topics and kinds & others and not kinds & common)
 
 
 def _lower(text: str) -> list[str]:

@@ -134,6 +134,21 @@ def test_two_things_of_the_map_are_two_topics():
     assert earlier == {"Do not search long for the plate: it is kept in drawer 4 now (earlier)"}
 
 
+def test_what_holds_something_is_no_furniture_where_it_lies_somewhere():
+    memory = LifelongMemory()
+    seen = [("pen 1", "in", "mug 1"), ("mug 1", "on", "desk 1"), ("cup 1", "on", "desk 1")]
+    memory.begin_task("task", "tidy up.", "You are in a room.", place="home", facts=seen)
+    assert memory.spatial.things_among(["pen", "mug", "cup", "desk", "tea"]) == {"pen", "mug", "cup"}
+    for text in (
+        "The mug is kept in drawer 5 now.",
+        "The cup is kept in drawer 5 now.",
+        "Actually, that has changed. The mug is kept in drawer 6 now.",
+    ):
+        memory.tell(text)
+    earlier = {record.text for record in memory.retrieve("drawer", k=9).items if record.text.endswith("(earlier)")}
+    assert earlier == {"The mug is kept in drawer 5 now (earlier)"}
+
+
 def test_a_wish_said_again_after_it_was_recalled_is_the_newest():
     memory = LifelongMemory()
     for number, place in enumerate(["shelf", "table", "shelf"]):
