@@ -36,7 +36,7 @@ MAX_PARALLEL = 64
 
 
 class Answers(NamedTuple):
-    """What a server wrote; fields as in `sampling.Generation`, the cache only where columns are left free in it."""
+    """A server's completions; fields as in `sampling.Generation`, the cache only where columns are left free in it."""
 
     tokens: np.ndarray
     log_probs: np.ndarray

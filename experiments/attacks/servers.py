@@ -43,7 +43,7 @@ SHARED_SCOPES = 20
 WHOLE_EVERY = 10
 """Each so many-th scope is a whole memory."""
 MAX_WRITES, MAX_EVENTS = 8, 80
-"""Of one visit; of one write."""
+"""Writes of a visit at most, events of a write at most."""
 HOT_SHARE = 0.5
 """Share of a worker's scopes that stay open."""
 FAULTS = {"worker": 0.85, "connection": 0.1, "server": 0.05}
