@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import http.client
 import json
 import math
 import pathlib
 import shutil
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,6 +46,8 @@ _PROCESS_BYTES = 2 * 10**9
 """Host memory of Python, JAX and a run's samples."""
 _SMALL_FILES_BYTES = 200 * 10**6
 """Bank, samples, metrics and reports of a run."""
+_ANSWER_S = 5.0
+"""Seconds that a server may take to name its models."""
 
 
 class Row(NamedTuple):
@@ -103,7 +108,8 @@ def preflight(
     The files are all that a run of `config` in `run_dir` needs.
     """
     yield [
-        _configuration(config), *_splits(config), *_weights(config), *_tokenizer(config), _run_folder(config, run_dir),
+        _configuration(config), *_splits(config), *_weights(config), *_tokenizer(config), *_servers(config),
+        _run_folder(config, run_dir),
     ]  # fmt: skip
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         yield list(_devices_and_memory(config, run_dir, pool.submit(devices)))  # while shapes are computed
@@ -120,6 +126,22 @@ def table(rows: list[Row]) -> str:
         lines[number + 2 : number + 2] = [f"         mend: {row.mend}"] * bool(row.mend)
         lines[number + 2 : number + 2] = [f"         note: {row.note}"] * bool(row.note)
     return "\n".join(lines)
+
+
+def _servers(config: Config) -> Iterator[Row]:
+    """Ask the servers that sample in rollouts for their models."""
+    for field, role in (("server", "compiler"), ("executor_server", "executor")):
+        if not (url := getattr(config.grpo, field)):
+            continue
+        state, mend = "answers", ""
+        try:
+            urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=_ANSWER_S).close()
+        except urllib.error.HTTPError:
+            pass  # it wants a key
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            state = f"no answer: {error}"
+            mend = f"vllm serve weights/{role} --port 8000, see docs/training.md, and its URL, http://HOST:8000/v1"
+        yield Row(f"grpo.{field}", url, state, mend)
 
 
 def _configuration(config: Config) -> Row:

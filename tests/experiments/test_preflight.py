@@ -140,6 +140,14 @@ def test_a_gpu_holds_the_layers_of_what_it_samples_from_twice(complete):
     assert needed["gpu"] > 12 + layers > needed["tpu"]  # 12 GB of weights
 
 
+@pytest.mark.parametrize("url", ["localhost:8000", "foo", "http://127.0.0.1:1/v1"])
+def test_a_server_of_rollouts_that_does_not_answer(complete, url):
+    config, run_dir = complete
+    served = dataclasses.replace(config.grpo, executor_server=url)
+    config = dataclasses.replace(config, grpo=served, model=dataclasses.replace(config.model, images=0))
+    assert missing(config, run_dir)["grpo.executor_server"].startswith("no answer: ")
+
+
 def test_a_run_folder_that_cannot_be_written(complete):
     config, run_dir = complete
     run_dir.parent.mkdir()
