@@ -173,7 +173,7 @@ class LifeBenchmark:
 def held_out_lives(mix: LifeMix, count: int, part: str) -> list[Life]:
     """Make the lives of the first so many homes of a part."""
     generator = Generator(SEED, habit=1.0, own_habits=True)
-    return [make_life(generator, home, mix, is_held_out=True) for home in homes_of(generator, count, PARTS[part])]
+    return [make_life(generator, home, mix, part) for home in homes_of(generator, count, PARTS[part])]
 
 
 PAIRS = (("lifelong_compiled", "none"), ("lifelong_compiled", "compiled"), ("compiled", "none"))

@@ -43,9 +43,9 @@ from .readers import Knowledge, Oracle
 
 
 @functools.lru_cache(maxsize=256)
-def _life(home: int, is_held_out: bool, is_stale: bool) -> Life:
+def _life(home: int, part: str, is_stale: bool) -> Life:
     generator = Generator(SEED, habit=1.0, own_habits=True)
-    return make_life(generator, home, STALE if is_stale else MIX, is_held_out)
+    return make_life(generator, home, STALE if is_stale else MIX, part)
 
 
 def lives_of(num_homes: int, part: str, is_stale: bool = False) -> list[Life]:
@@ -57,7 +57,7 @@ def lives_of(num_homes: int, part: str, is_stale: bool = False) -> list[Life]:
     homes = homes_of(generator, num_homes, PARTS.get(part, 0))
     if part == "train":
         homes = [home for home in homes if home < NUM_TRAINING]
-    return [_life(home, part != "train", is_stale) for home in homes]
+    return [_life(home, part, is_stale) for home in homes]
 
 
 class _Noting(Oracle):

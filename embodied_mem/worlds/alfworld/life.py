@@ -1,6 +1,6 @@
 """A generated life in one home: tasks in order, with what people say, move and take back between them.
 
-    life = make_life(Generator(seed=0, habit=1.0, own_habits=True), home=4, mix=LifeMix(shares), is_held_out=False)
+    life = make_life(Generator(seed=0, habit=1.0, own_habits=True), home=4, mix=LifeMix(shares), part="train")
     day = life.days[17]
     day.sayings, day.instruction             # (Saying("We keep the mug in drawer 2 now."),), "put a mug in cabinet."
     day.truth, day.cue                    # for oracles and tables only: no agent reads them
@@ -25,6 +25,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import pathlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,112 +44,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CUES = ("plain", "usual", "moved", "told", "liked", "shown", "meant", "owned")
-SENTENCES = {
-    "place": (
-        "We keep the {kind} in {place} now.",
-        "The {kind} is in {place} from now on.",
-        "I have put the {kind} in {place}, please look for it there.",
-        "You will find the {kind} in {place} these days.",
-        "If you need the {kind}, it has moved to {place}.",
-        "{place} is where the {kind} lives now.",
-        "Since we tidied up, the {kind} belongs in {place}.",
-        "We decided that the {kind} goes to {place}.",
-        "Do not search long for the {kind}: it is kept in {place} now.",
-        "From today the {kind} has its place in {place}.",
-        "Somebody made room for the {kind} in {place}, and there it stays.",
-        "Look into {place} for the {kind} from now on.",
-    ),
-    "like": (
-        "I like my {kind} on the {target}.",
-        "I always want my {kind} in the {target}.",
-        "I prefer my {kind} on the {target}.",
-        "I usually keep my {kind} in the {target}.",
-        "I love to have my {kind} on the {target}.",
-        "I really want to find my {kind} in the {target}.",
-    ),
-    "owned": (
-        "The {kind} in {place} is my {who}'s: never take it.",
-        "Leave the {kind} in {place} alone, it belongs to my {who}.",
-        "The {kind} in {place} is for my {who}, so keep your hands off it.",
-        "My {who} owns the {kind} in {place}; take the other one.",
-        "Nobody but my {who} may have the {kind} in {place}.",
-        "Please do not touch the {kind} in {place}, my {who} needs it.",
-    ),
-    "meant": (
-        "When I say {name}, I mean this: {deed}.",
-        "The {name} means that you {deed}.",
-        "To do the {name}, {deed}.",
-        "By {name} we mean: {deed}.",
-        "In this home the {name} goes so: {deed}.",
-        "Remember what the {name} is: {deed}.",
-    ),
-}
-"""Topic -> sentence forms; every third one is held out."""
-ONLY_IN_TRAINING = {
-    "place": (
-        "The {kind} has a new place: {place}.",
-        "You can get the {kind} from {place} now.",
-        "By the way, the {kind} stays in {place} from today.",
-        "{place} holds the {kind} now.",
-        "I moved the {kind} over to {place}.",
-        "The {kind} went into {place} this morning.",
-        "For the {kind}, check {place} first.",
-        "We store the {kind} in {place} nowadays.",
-        "In {place} there is the {kind} now.",
-        "The new home of the {kind} is {place}.",
-        "Go to {place} when you want the {kind}.",
-        "It is {place} that has the {kind} now.",
-        "The {kind} waits in {place}, if you ask me.",
-        "{place}, and not the old spot, has the {kind} now.",
-        "Nowadays the {kind} sits in {place}.",
-        "Whoever wants the {kind} finds it in {place}.",
-        "We changed something: {place} for the {kind}.",
-        "The {kind} can be had in {place}.",
-    ),
-    "like": (
-        "I like it when my {kind} is on the {target}.",
-        "I like to see my {kind} on the {target}.",
-        "I love my {kind} in the {target}.",
-        "I love it when my {kind} waits in the {target}.",
-        "I want my {kind} on the {target}, please.",
-        "I want to have my {kind} in the {target}.",
-        "I always like my {kind} on the {target}.",
-        "I usually want my {kind} in the {target}.",
-        "I usually like to keep my {kind} on the {target}.",
-        "I like to keep my {kind} in the {target}.",
-        "I enjoy my {kind} on the {target}.",
-        "I do like my {kind} in the {target}.",
-        "I always keep my {kind} on the {target}.",
-        "I always put my {kind} in the {target}.",
-        "I usually put my {kind} in the {target}.",
-        "I love keeping my {kind} in the {target}.",
-    ),
-    "owned": (
-        "My {who} has the {kind} in {place}, so that one is not for us.",
-        "My {who} bought the {kind} in {place}, do not use it.",
-        "That {kind} in {place} is not mine but my {who}'s.",
-        "Only my {who} uses the {kind} in {place}.",
-        "You must not take the {kind} in {place}, my {who} would be sad.",
-        "The {kind} in {place}? It is my {who}'s, so leave it.",
-        "Take any {kind} but the one in {place}, which my {who} owns.",
-        "In {place} is the {kind} of my {who}; let it be.",
-        "My {who}'s {kind} is in {place}, and it is not for you.",
-        "Keep away from the {kind} in {place}, that is my {who}'s.",
-        "The {kind} in {place} was a present for my {who}, never carry it off.",
-    ),
-    "meant": (
-        "A {name} is this: {deed}.",
-        "What is the {name}? You {deed}.",
-        "If somebody asks for the {name}, {deed}.",
-        "Whenever I want the {name}, please {deed}.",
-        "The {name} works like this: {deed}.",
-        "Here is how the {name} is done: {deed}.",
-        "The steps of the {name}: {deed}.",
-        "Our {name} is simple: {deed}.",
-        "Doing the {name} means: {deed}.",
-    ),
-}
-"""More sentence forms that training homes hear: with four of a topic a compiler reads half of the held-out ones."""
+_FILE = pathlib.Path(__file__).with_name("life_sentences.json")
+SENTENCES: dict[str, dict[str, list[str]]] = json.loads(_FILE.read_text(encoding="utf-8"))
+"""Topic -> part -> sentence forms; `train`, `dev` and `report` share none. A language model wrote most of `train`, and
+another all of `dev`, without sight of the other parts. `wish` has those of `like` that the profile reads in a goal."""
 CORRECTIONS = ("", "", "Actually, that has changed. ", "Sorry, I was wrong. ", "Listen, this is new. ")
 WHO = ("sister", "brother", "mother", "neighbour", "guest", "daughter")
 _DEEDS = {
@@ -167,8 +67,9 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 _PATTERNS = [
     (topic, _pattern(form.rstrip(".")))
-    for some in (SENTENCES, ONLY_IN_TRAINING)
-    for topic, forms in some.items()
+    for topic, parts in SENTENCES.items()
+    if topic != "wish"
+    for forms in parts.values()
     for form in forms
 ]
 _DEED_PATTERNS = [(name, _pattern(form)) for name, form in _DEEDS.items()]
@@ -177,18 +78,17 @@ _DO = re.compile(r"do the (?P<name>[a-z]+ [a-z]+)(?:: (?P<deed>.+))?")
 _AS_LIKED = "put it where I like it"
 
 
-def sentence_forms(topic: str, is_held_out: bool) -> tuple[str, ...]:
-    """Return the forms of a topic on one side of the split."""
-    own = tuple(form for i, form in enumerate(SENTENCES[topic]) if (i % 3 == 2) is is_held_out)
-    return own if is_held_out else own + ONLY_IN_TRAINING[topic]
+@functools.lru_cache(maxsize=1 << 14)
+def read_sentence(text: str) -> tuple[str, Mapping[str, str]]:
+    """Return topic and values of a sentence; ("", {}) for none.
 
-
-def read_sentence(text: str) -> tuple[str, dict[str, str]]:
-    """Return topic and values of a sentence; ("", {}) for none."""
-    for topic, pattern in _PATTERNS:
-        if match := pattern.search(text):
-            return topic, {name: value.lower() for name, value in match.groupdict().items()}
-    return "", {}
+    Of several forms that fit, the one with the most letters of its own counts.
+    """
+    found_forms = [(topic, match) for topic, pattern in _PATTERNS if (match := pattern.search(text))]
+    if not found_forms:
+        return "", {}
+    topic, match = max(found_forms, key=lambda one: len(one[1][0]) - sum(map(len, one[1].groups())))
+    return topic, {name: value.lower() for name, value in match.groupdict().items()}
 
 
 def deed_of(words: str, kind: str) -> Task | None:
@@ -332,14 +232,14 @@ class Life:
         return {cue: counts[cue] / len(self.days) for cue in CUES}
 
 
-def make_life(generator: Generator, home: int, mix: LifeMix, is_held_out: bool) -> Life:
+def make_life(generator: Generator, home: int, mix: LifeMix, part: str) -> Life:
     """Return the life of a home.
 
     Args:
         generator: of the scenes, with `own_habits`.
         home: number of the scene.
         mix: of the tasks.
-        is_held_out: which side of the split its sentences and names are of.
+        part: `train`, `dev` or `report`; it decides sentence forms and names of procedures.
 
     Raises:
         InvalidInputError: the room is too small for a life, see `is_home`.
@@ -347,7 +247,7 @@ def make_life(generator: Generator, home: int, mix: LifeMix, is_held_out: bool) 
     scene = generator.scene(home)
     if not is_home(scene):
         raise InvalidInputError(f"home: expected one with {_LEAST_KINDS} kinds that have two targets, got {home}")
-    return _Teller(generator.seed, scene, mix, is_held_out).life()
+    return _Teller(generator.seed, scene, mix, part).life()
 
 
 def homes_of(generator: Generator, count: int, first: int = 0) -> list[int]:
@@ -384,8 +284,8 @@ def is_home(scene: Scene) -> bool:
 class _Teller:
     """The state of a home while its life is drawn."""
 
-    def __init__(self, seed: int, scene: Scene, mix: LifeMix, is_held_out: bool):
-        self.seed, self.scene, self.mix, self.is_held_out = seed, scene, mix, is_held_out
+    def __init__(self, seed: int, scene: Scene, mix: LifeMix, part: str):
+        self.seed, self.scene, self.mix, self.part = seed, scene, mix, part
         self.rng = SeededRandom("life", seed, scene.number)
         self.targets = _targets(scene)
         self.names = _names(scene)
@@ -439,7 +339,7 @@ class _Teller:
 
     def drawn_procedures(self) -> dict[str, Asked]:
         """Six names; what each means is a task type and a target."""
-        names = self.shuffled(HELD_OUT_NAMES if self.is_held_out else TRAINING_NAMES)
+        names = self.shuffled(TRAINING_NAMES if self.part == "train" else HELD_OUT_NAMES)
         plans = [key for key in plans_of(self.scene) if key[0] in _DEEDS]
         return {name: Asked(task_type, "", target) for name, (task_type, target) in
                 zip(names[:6], self.shuffled(plans), strict=False)}  # fmt: skip
@@ -447,7 +347,7 @@ class _Teller:
     # Sentences.
 
     def sentence(self, topic: str, **values: str) -> str:
-        form = self.one(sentence_forms(topic, self.is_held_out)).format(**values)
+        form = self.one(SENTENCES[topic][self.part]).format(**values)
         return form[0].upper() + form[1:]
 
     def say(self, topic: str, key: str, values: Mapping[str, str], others: Sequence[str], correct: bool) -> None:
@@ -555,7 +455,7 @@ class _Teller:
         self.wishes[kind] = target = self.one(others)
         values = {"kind": kind.lower(), "target": target.lower()}
         if in_instruction:
-            return self.sentence("like", **values)
+            return self.sentence("wish", **values)
         rest = [other.lower() for other in others if other != target]
         self.say("like", "target", values, rest, not is_new)
         return ""
@@ -711,7 +611,7 @@ class _Teller:
             self.scene, objects, start, task_type=task_type, object_type=name, target=target, trial=trial
         )
         goal = render_goal(task_of(task_type, name.lower(), target.lower()))
-        return GeneratedGame(problem, goal, "life", trial, "valid" if self.is_held_out else "train")
+        return GeneratedGame(problem, goal, "life", trial, "train" if self.part == "train" else "valid")
 
 
 def _names(scene: Scene) -> list[str]:

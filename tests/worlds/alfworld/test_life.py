@@ -12,14 +12,12 @@ from embodied_mem.worlds.alfworld.engine import Env
 from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import (
     CUES,
-    ONLY_IN_TRAINING,
     SENTENCES,
     LifeMix,
     homes_of,
     make_life,
     read_instruction,
     read_sentence,
-    sentence_forms,
 )
 from embodied_mem.worlds.alfworld.procedures import HELD_OUT_NAMES, TRAINING_NAMES
 from experiments.configs._life import MIX, NUM_TRAINING, SEED
@@ -30,7 +28,7 @@ from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.life import homes_of, make_life
 from experiments.configs._life import MIX
 generator = Generator(0, habit=1.0, own_habits=True)
-life = make_life(generator, homes_of(generator, 1)[0], MIX, is_held_out=False)
+life = make_life(generator, homes_of(generator, 1)[0], MIX, part="train")
 print(hashlib.sha256(repr(life).encode()).hexdigest())
 """
 
@@ -38,7 +36,7 @@ print(hashlib.sha256(repr(life).encode()).hexdigest())
 @pytest.fixture(scope="module")
 def held_out():
     generator = Generator(SEED, habit=1.0, own_habits=True)
-    return [make_life(generator, home, MIX, is_held_out=True) for home in homes_of(generator, 2, NUM_TRAINING)]
+    return [make_life(generator, home, MIX, part="report") for home in homes_of(generator, 2, NUM_TRAINING)]
 
 
 def test_a_life_follows_from_its_seed_alone():
@@ -56,12 +54,12 @@ def test_shares_are_those_of_the_mix(held_out):
 
 
 def test_sides_share_no_home_no_sentence_form_and_no_name(held_out):
-    for topic in SENTENCES:
-        assert not set(sentence_forms(topic, True)) & set(sentence_forms(topic, False))
-        assert len(sentence_forms(topic, True)) * 2 < len(sentence_forms(topic, False))
+    for parts in SENTENCES.values():
+        forms = [form for some in parts.values() for form in some]
+        assert len(set(forms)) == len(forms)
     assert not set(HELD_OUT_NAMES) & set(TRAINING_NAMES)
     assert all(life.home >= NUM_TRAINING for life in held_out)
-    forms = [lives._pattern(form.rstrip(".")) for topic in SENTENCES for form in sentence_forms(topic, False)]
+    forms = [lives._pattern(form.rstrip(".")) for parts in SENTENCES.values() for form in parts["train"]]
     texts = [text for life in held_out for day in life.days for said in day.sayings for text in said if said.text]
     texts += [day.instruction for life in held_out for day in life.days]
     assert not [text for text in texts for form in forms if form.search(text)]
@@ -75,8 +73,8 @@ def test_each_sentence_is_read_as_it_was_written():
         "kind": "mug", "place": "drawer 2", "target": "desk", "who": "sister", "name": "copper round",
         "deed": "clean it and put it in the shelf",
     }  # fmt: skip
-    for topic in SENTENCES:
-        for form in (*SENTENCES[topic], *ONLY_IN_TRAINING[topic]):
+    for topic in ("place", "like", "owned", "meant"):
+        for form in (form for forms in SENTENCES[topic].values() for form in forms):
             read = read_sentence(f"Actually, that has changed. {form.format(**values)}")
             assert read[0] == topic
             assert read[1] == {name: value for name, value in values.items() if f"{{{name}}}" in form}
