@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from played import played
 
-from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.memory.episodic import EpisodicMemory, how_far
@@ -119,18 +118,6 @@ def test_replay_state_and_forgetting(script, cut, data):
     memory.remove(Selector(everything=True))
     assert len(memory) == 0
     assert memory.retrieve("put a clean mug in fridge") == []
-
-
-def test_bad_events_and_states():
-    memory = EpisodicMemory(Scope(user="ann"))
-    with pytest.raises(InvalidInputError, match="expected op change"):
-        memory.apply({"op": "x"})
-    with pytest.raises(InvalidInputError, match="cannot update 'a': it is not there"):
-        memory.apply({"op": "change", "time": 0, "changes": [{"do": "update", "key": "a"}]})
-    with pytest.raises(InvalidInputError, match="expected the scope"):
-        EpisodicMemory().restore(memory.state())
-    with pytest.raises(InvalidInputError, match=r"expected embodied_mem\.episodic_memory version 1"):
-        memory.restore(memory.state().replace(b"episodic", b"semantic"))
 
 
 def test_a_writer_says_what_happened_and_which_task_it_was():

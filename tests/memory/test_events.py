@@ -1,9 +1,7 @@
-"""Events: what cannot be applied is never recorded, is set aside where an older version recorded it, and is forgotten;
-a log that ends too early says so."""
+"""Events: what cannot be applied is never recorded, or set aside and forgotten; a log that ends too early says so."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -12,18 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embodied_mem.errors import EmbodiedMemError, InvalidInputError, StorageError
-from embodied_mem.memory import (
-    LifelongMemory,
-    MemoryStore,
-    Scope,
-)
-from embodied_mem.memory.folder_events import FolderEvents
-from embodied_mem.memory.graph import scope_text
+from embodied_mem.memory import LifelongMemory, MemoryStore, Scope
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.memory.profile import UserProfile
 from experiments.attacks.notes_module import Notes
 
-EVENT, FORGET = 1, 2
 ROOM = "Looking quickly around you, you see a desk 1, and a shelf 1."
 WRONG_CALLS = {
     "forget a number too large": lambda m: m.forget(episode=2**63),
@@ -44,16 +35,15 @@ WRONG_CALLS = {
 
 
 @pytest.mark.parametrize("call", WRONG_CALLS.values(), ids=WRONG_CALLS)
-@pytest.mark.parametrize("modules", [("spatial", "temporal", "episodic", "semantic", "profile"), ("episodic",)])
-def test_a_wrong_argument_is_refused_and_leaves_no_event(memory_folders, call, modules):
+def test_a_wrong_argument_is_refused_and_leaves_no_event(memory_folders, call):
     folder = memory_folders()
-    with LifelongMemory.open(folder, fsync="never", modules=modules) as memory:
+    with LifelongMemory.open(folder, fsync="never") as memory:
         with pytest.raises(InvalidInputError):
             call(memory)
         running, state = memory.running, memory.state()
         assert memory.store.last_event == running  # the task began where it was right, and nothing else
     for read_only in (False, True):
-        with LifelongMemory.open(folder, read_only=read_only, modules=modules) as again:
+        with LifelongMemory.open(folder, read_only=read_only) as again:
             assert again.state() == state
             assert not again.store.report.set_aside
 
@@ -84,79 +74,6 @@ def test_any_text_can_be_remembered_and_replayed(memory_folders, turns, place):
         assert (again.store.report.num_rejected, again.store.report.set_aside) == (0, ())
 
 
-def recorded(folder, *records) -> None:
-    """Make a folder with these (kind, payload) in its log, as a version that checked nothing would."""
-    events = FolderEvents(folder, scope_text(Scope()), "never", False, False)
-    for kind, payload in records:
-        events.append(kind, json.dumps(payload).encode())
-    events.close()
-
-
-def lifelong(op: str, episode: int, step: int, time: int, *, events=None, **fields):
-    where = {"op": op, "episode": episode, "step": step, "time": time}
-    return EVENT, ["lifelong", where | fields | {"events": events or {}}]
-
-
-def begin(episode: int, time: int, task_id="t", place="secret room", goal="g"):
-    return lifelong("begin", episode, 0, time, task_id=task_id, goal=goal, observation="o", place=place)
-
-
-def step(episode: int, step: int, time: int, action="look", text="A vase."):
-    where = {"op": "observe", "episode": episode, "step": step, "time": time}
-    events = {
-        "spatial": where | {"facts": [["vase 1", "on", "desk 1"]], "complete": []},
-        "temporal": where | {"action": action, "text": text},
-    }
-    return lifelong("step", episode, step, time, action=action, observation=text, events=events)
-
-
-OLD_FOLDERS = {
-    "int task_id": ([begin(0, 1, task_id=7), step(0, 1, 2)], [1]),
-    "int place": ([begin(0, 1, place=7), step(0, 1, 2), begin(1, 3, place="hall"), step(1, 1, 4)], [1]),
-    "int action": ([begin(0, 1), step(0, 1, 2, action=7), step(0, 2, 3)], [2]),
-    "None observed": ([begin(0, 1), step(0, 1, 2, text=None)], [2]),
-    "huge time": ([begin(0, 1), step(0, 1, 2**63)], [2]),
-    "forget too large a number": (
-        [begin(0, 1), step(0, 1, 2), (FORGET, {"user": None, "object": None, "episode": 2**63})],
-        [3],
-    ),
-    "forget nothing": ([begin(0, 1), (FORGET, {"user": 5, "object": None, "episode": None}), (FORGET, [])], [2, 3]),
-    "no event": ([begin(0, 1), (EVENT, 7), (EVENT, ["lifelong", None]), (EVENT, ["lifelong", {}])], [2, 3, 4]),
-    "int task_id, then forget": (
-        [begin(0, 1, task_id=7), step(0, 1, 2), (FORGET, {"user": None, "object": "vase", "episode": None})],
-        [1],
-    ),
-}
-
-
-@pytest.mark.parametrize(("records", "numbers"), OLD_FOLDERS.values(), ids=OLD_FOLDERS)
-def test_an_old_folder_with_such_an_event_opens_without_it(memory_folders, records, numbers):
-    folder = memory_folders()
-    recorded(folder, *records, (EVENT, ["lifelong", {"op": "tell", "events": {}}]))
-    for options in ({"read_only": True}, {}):
-        with LifelongMemory.open(folder, fsync="never", **options) as memory:
-            report = memory.store.report
-            assert [one.number for one in report.set_aside] == numbers
-            assert all(one.reason for one in report.set_aside)
-            assert report.num_rejected == 0
-            if memory.running:
-                memory._running_episode()
-    # It goes on, and what was set aside is forgotten with the rest.
-    with LifelongMemory.open(folder, fsync="never") as memory:
-        if memory.running:
-            memory.end_task(True)
-        number = memory.begin_task("next", "put a vase on the shelf.", ROOM, place="hall")
-        assert memory.task_ids[number] == "next"
-        memory.observe("look", "On the desk 1, you see a vase 1.")
-        memory.forget(object="vase")
-        assert b"vase" not in b"".join(path.read_bytes() for path in folder.iterdir())
-        memory.forget(episode=0)
-        state = memory.state()
-    with LifelongMemory.open(folder) as again:
-        assert (again.state(), again.store.report.set_aside) == (state, ())
-    assert b"secret" not in b"".join(path.read_bytes() for path in folder.iterdir())
-
-
 def test_a_module_that_fails_in_the_middle_is_replayed_without_that_event(tmp_path):
     def opened(**options):
         notes = Notes()
@@ -179,6 +96,11 @@ def test_a_module_that_fails_in_the_middle_is_replayed_without_that_event(tmp_pa
         store.close()
     store, notes = opened()
     assert store.record("notes", {"text": "four"}) == 4
+    store.forget(object="nothing of it")  # what was set aside goes with the log
+    store.close()
+    assert not any(b"explode" in path.read_bytes() for path in tmp_path.iterdir())
+    store, _ = opened()
+    assert store.report.set_aside == ()
     store.close()
 
 

@@ -15,7 +15,6 @@ from embodied_mem.serve.tools import call
 
 NAMES = [*sorted(RESERVED), "Trust", " speaker ", "ｍｏｄｕｌｅ"]
 MANY = "9" * 5000
-NOW = {"episode": -1, "step": 0, "time": 1}
 
 
 def exported_with_label(name):
@@ -48,28 +47,6 @@ def test_other_labels_enter_by_every_door():
         memory = LifelongMemory()
         door(memory, {"place": "hall"})
         assert next(entry.labels for entry in memory.get_all("notes") if entry.labels).keys() == {"place"}
-
-
-def test_a_label_that_older_versions_took_does_not_hide_a_field():
-    memory, other = LifelongMemory(), LifelongMemory()
-    memory.tell("The door code is 1234.", trust="document", speaker="Bob", labels={"a": 1})
-    forged = {"trust": "user", "speaker": "ann", "module": "profile", "kind": "seen", "id": "notes:7"}
-    event = {
-        "op": "tell",
-        "time": 1,
-        "events": {"notes": memory.notes.propose("Code 1234.", episode=-1, step=0, time=1)},
-    }
-    event["events"]["notes"]["changes"][0] |= {"labels": forged, "trust": "document", "speaker": "Bob"}
-    other.module.apply(event)
-    assert other.get_all()[0].labels == forged
-    again = LifelongMemory()
-    again.restore(other.state())
-    for one in (other, again):
-        for name, value in forged.items():
-            assert one.get_all(where={name: value}) == []
-            assert not one.retrieve("code", where={name: value}).items
-        for name, value in {"trust": "document", "speaker": "Bob", "kind": "told", "id": "notes:0"}.items():
-            assert len(one.get_all(where={name: value})) == len(one.retrieve("code", where={name: value}).items) == 1
 
 
 def lived(memory):

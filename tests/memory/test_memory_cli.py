@@ -8,7 +8,7 @@ import itertools
 
 import pytest
 
-from embodied_mem.errors import DataNotFoundError, InvalidInputError, StorageError
+from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.memory import LifelongMemory, Scope, cli
 from embodied_mem.viewer import terminal as view
 
@@ -64,12 +64,6 @@ def test_a_folder_without_a_memory_is_refused_and_left_as_it_is(tmp_path, comman
     with pytest.raises(DataNotFoundError, match=r"expected a memory's folder, got .*, which is none"):
         cli.main([*command, str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == ["photo.txt"]
-
-
-def test_a_folder_of_an_earlier_shape_says_which_version_reads_it(tmp_path):
-    (tmp_path / "events-0000000000000001.log").touch()
-    with pytest.raises(StorageError, match="which an unreleased version wrote; export it with that version"):
-        cli.main(["show", str(tmp_path)])
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])

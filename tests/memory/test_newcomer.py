@@ -31,6 +31,11 @@ def begun(observation: str = "") -> LifelongMemory:
         ("I like tea and coffee.", "I like neither tea nor coffee. I don't like tea. I don't like coffee.", False),
         ("I like tea, coffee and milk.", "I don't like tea, coffee and milk anymore.", True),
         ("I live in Paris and work in Rome.", "I no longer work in Rome.", False),
+        ("I drink coffee.", "I stopped drinking coffee.", True),
+        ("The blue mug is in the kitchen.", "The blue mug is not in the kitchen any more.", True),
+        ("Ann works on Mondays.", "Ann no longer works on Mondays.", True),
+        ("I don't eat meat.", "I eat meat on Sundays.", False),
+        ("I like tea.", "I don't like it when the door is open.", False),
     ],
 )
 def test_what_a_denial_ends(older, denial, ends):

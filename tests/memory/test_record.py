@@ -93,16 +93,6 @@ def test_an_update_keeps_what_was_before():
             memory.update(id, text)
 
 
-def test_as_of_looks_back_in_every_memory():
-    memory = lived(LifelongMemory())
-    assert "mug 1 is on desk 1" in memory.retrieve("where is the mug", as_of=4).render().splitlines()
-    assert "mug 1 is on shelf 1" in memory.retrieve("where is the mug").render().splitlines()
-    assert {item.module for item in memory.retrieve("blue mug", as_of=1).items} == set()
-    past = memory.history(next(e.id for e in memory.get_all("spatial") if e.text == "mug 1 is on shelf 1"))
-    assert [entry.text for entry in past] == ["mug 1 is on desk 1", "agent holds mug 1", "mug 1 is on shelf 1"]
-    assert [entry.ended is None for entry in past] == [False, False, True]
-
-
 def test_what_is_deleted_is_in_no_file(tmp_path):
     with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as memory:
         lived(memory)

@@ -246,17 +246,5 @@ def test_an_unusable_answer_is_counted_and_rules_do(answers):
     assert (writer.calls, writer.malformed) == (len(answers), 1)
 
 
-def test_a_dead_server_is_counted():
-    def dead(messages):
-        raise TimeoutError("late")
-
-    writer = ChatWriter(dead)
-    memory = SemanticMemory(writer=writer)
-    memory.learn(episode(("open desk 1", "Nothing happens.")), number=0, time=0)
-    assert (writer.failed, writer.malformed, len(memory)) == (1, 0, 1)
-    assert writer.facts("", "x") == ()
-    assert writer.summary(["a"]) is None
-
-
 def test_plain():
     assert plain(" take Mug 2  from desk 10") == "take mug from desk"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector
 from embodied_mem.memory.temporal import TemporalMemory
 
@@ -118,15 +116,6 @@ def test_replay_state_and_forgetting(script, cut):
     assert memory.remove(Selector(episode=6)) == {"entries": 0, "shortened": 0}
     memory.remove(Selector(episode=7))
     assert memory.entries == []
-
-
-def test_bad_arguments():
-    with pytest.raises(InvalidInputError, match="capacity: expected >= 2"):
-        TemporalMemory(capacity=1)
-    with pytest.raises(InvalidInputError, match="expected op begin or observe"):
-        TemporalMemory().apply({"op": "x"})
-    with pytest.raises(InvalidInputError, match="expected the scope"):
-        TemporalMemory().restore(TemporalMemory(Scope(user="ann")).state())
 
 
 def test_a_step_is_summarised_where_no_rule_reads_it():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from embodied_mem.memory import LexicalEmbedder, LifelongMemory
@@ -45,13 +43,16 @@ MAY_8 = [
 OTHER_DAYS = ["2024-03-08", "May 18, 2024", "2024-12-25", "8 May 2021", "11 April 2024"]
 
 
-@pytest.mark.parametrize(("told", "asked"), itertools.product(MAY_8, MAY_8))
-def test_dates_meet_in_all_forms(told, asked):
-    assert "2024-05-08" in set(content_words(told)) & set(content_words(asked))
-
-
 @pytest.mark.parametrize("told", MAY_8)
-@pytest.mark.parametrize("asked", ["8 May 2024", "2024-05-08", "May 8th", "May 2024", "in May"])
+def test_dates_meet_in_all_forms(told):
+    assert "2024-05-08" in content_words(told)
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [(told, "8 May 2024") for told in MAY_8]
+    + [(MAY_8[0], asked) for asked in ("2024-05-08", "May 8th", "May 2024", "in May")],
+)
 def test_the_note_of_a_date_comes_first(told, asked):
     memory = LifelongMemory()
     for number, when in enumerate([*OTHER_DAYS[:2], told, "2024-12-26", OTHER_DAYS[4]]):

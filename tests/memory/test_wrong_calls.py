@@ -24,16 +24,9 @@ from embodied_mem.memory import (
     Selector,
     Triple,
 )
-from embodied_mem.memory.conflicts import ChatResolver, ConflictReview
-from embodied_mem.memory.episodic import EpisodicMemory
 from embodied_mem.memory.lifelong import replay
 from embodied_mem.memory.notes import NoteMemory
-from embodied_mem.memory.profile import UserProfile
 from embodied_mem.memory.relations import HOUSEHOLD_RULES
-from embodied_mem.memory.semantic import SemanticMemory
-from embodied_mem.memory.spatial import SpatialMemory
-from embodied_mem.memory.temporal import TemporalMemory
-from embodied_mem.memory.views import ViewMemory
 from embodied_mem.types import Episode, Step
 
 
@@ -74,8 +67,6 @@ WRONG = (
 EPISODE = Episode(
     "t", "put a mug in desk.", (Step("you see a desk 1, a mug 1.", "take mug 1 from desk 1"),), True, "You ..."
 )
-WHERE = {"episode": 0, "step": 1, "time": 1}
-LEARN = {"episode": EPISODE, "number": 0, "time": 0, "place": "home"}
 
 
 def lifelong(running=True) -> LifelongMemory:
@@ -107,30 +98,11 @@ def bank() -> Experiences:
     return made
 
 
-def learned(made):
-    made.learn(**LEARN)
-    return made
-
-
-def profile() -> UserProfile:
-    made = UserProfile()
-    made.tell("My favourite mug is the red one.", **WHERE)
-    return made
-
-
-def spatial() -> SpatialMemory:
-    made = SpatialMemory()
-    made.begin(episode=0, time=0, place="home")
-    made.observe("You arrive at desk 1. On the desk 1, you see a mug 1.", **WHERE)
-    return made
-
-
 FOLDER = None
 UPDATE = {"triples": [Triple("mug", "on", "desk", 2)], "hops": 1, "direction": "in", "max_nodes": 9}
 UPDATE["extract"] = True
 APPLY = {"nodes": [("cup", "", {}, None)], "invalidate": [], "add": [(0, "near", 1)]}
 KHOP = {"sources": [0], "hops": 1, "direction": "in", "max_nodes": 9}
-RETRIEVE = {"query": "mug", "k": 3}
 
 # (what is made anew for each call, its method or None for itself, arguments that are right)
 CALLS = [
@@ -154,7 +126,6 @@ CALLS = [
     (lifelong, "observe", {"action": "look", "pose": (1.0, 2.0), "time": 3.0, "images": [b"png"]}),
     (lambda: lifelong(False), "observe", {"action": "look", "text": "o"}),
     (lifelong, "sightings", {"kind": "mug", "near": (1, 2), "within_m": 1.0, "after": 3.0, "place": "home", "k": 2}),
-    (ViewMemory, "see", {"view": {"pose": [1.0, 2.0, 0.0], "clock": 1.0}, **WHERE}),
     (
         lifelong,
         "tell",
@@ -167,7 +138,6 @@ CALLS = [
     (told, "delete", {"id": "notes:0"}),
     (told, "import_", {"text": ""}),
     (told, "retrieve", {"query": "tea", "k": 2, "as_of": 1, "where": {"kind": "told"}}),
-    (NoteMemory, "tell", {"text": "I like tea.", **WHERE, "speaker": "Ann", "when": "", "action": "", "labels": None}),
     (lifelong, "end_task", {"won": True}),
     (lambda **given: replay(lifelong(False), **given), None, {"episode": EPISODE, "place": None}),
     (lifelong, "retrieve", {"query": "mug", "budget_tokens": 20}),
@@ -176,45 +146,6 @@ CALLS = [
     (lambda: lifelong().module, "apply", {"event": {}}),
     (lambda: lifelong().module, "check", {"event": {}}),
     (lifelong, "restore", {"data": b""}),
-    (SpatialMemory, None, {"scope": None, "extractor": None, "record": None}),
-    (spatial, "begin", {"episode": 1, "time": 5, "place": "home"}),
-    (spatial, "observe", {"text": "You see nothing.", **WHERE, "action": "look"}),
-    (spatial, "propose", {"text": "You see nothing.", **WHERE, "action": "look"}),
-    (spatial, "retrieve", {"query": "mug", "hops": 2, "max_nodes": 5}),
-    (spatial, "states", {"name": "mug 1"}),
-    (spatial, "states_seen", {"names": ["mug 1"]}),
-    (spatial, "inside", {"receptacle": "desk 1"}),
-    (spatial, "last_seen", {"name": "mug 1", "place": "home"}),
-    (spatial, "of_class", {"kind": "mug", "place": "home", "after": 0}),
-    (spatial, "kinds", {"place": "home"}),
-    (spatial, "seen_after", {"time": 0}),
-    (spatial, "entities", {"query": "mug"}),
-    (spatial, "apply", {"event": {}}),
-    (spatial, "restore", {"data": b""}),
-    (TemporalMemory, None, {"scope": None, "capacity": 3, "summarizer": None, "record": None}),
-    (TemporalMemory, "begin", {"episode": 0, "time": 0}),
-    (TemporalMemory, "observe", {"action": "look", "text": "o", **WHERE}),
-    (TemporalMemory, "apply", {"event": {}}),
-    (TemporalMemory, "restore", {"data": b""}),
-    (lambda **given: learned(EpisodicMemory(**given)), None, {"scope": None, "embedder": None}),
-    (EpisodicMemory, "learn", LEARN),
-    (EpisodicMemory, "apply", {"event": {}}),
-    (EpisodicMemory, "restore", {"data": b""}),
-    (lambda: learned(EpisodicMemory()), "retrieve", RETRIEVE | {"place": "home"}),
-    (lambda: learned(EpisodicMemory()), "search", RETRIEVE | {"above": 0.1}),
-    (lambda: learned(EpisodicMemory()), "get", {"key": "x"}),
-    (lambda **given: learned(SemanticMemory(**given)), None, {"scope": None, "embedder": None, "writer": None}),
-    (SemanticMemory, "learn", LEARN),
-    (SemanticMemory, "apply", {"event": {}}),
-    (SemanticMemory, "restore", {"data": b""}),
-    (lambda: learned(SemanticMemory()), "retrieve", RETRIEVE),
-    (lambda: learned(SemanticMemory()), "places_of", {"kind": "mug"}),
-    (lambda: learned(SemanticMemory()), "tools_for", {"verb": "heat"}),
-    (UserProfile, None, {"scope": None, "embedder": None, "writer": None, "similar": 0.5, "record": None}),
-    (UserProfile, "tell", {"text": "My favourite mug is the red one.", **WHERE}),
-    (UserProfile, "apply", {"event": {}}),
-    (UserProfile, "restore", {"data": b""}),
-    (profile, "retrieve", RETRIEVE | {"subtype": None}),
     (KnowledgeGraph, None, {"scope": None, "rules": ()}),
     (KnowledgeGraph.from_bytes, None, {"data": b"", "scope": None}),
     (graph, "update", UPDATE),
@@ -254,13 +185,6 @@ CALLS = [
     (LexicalEmbedder, None, {"dimension": 8}),
     (LexicalEmbedder, "embed", {"texts": ["a"]}),
     (ChatWriter, None, {"chat": len}),
-    (lambda **given: ChatResolver(**given)(["a"], []), None, {"writer": ChatWriter(lambda messages: "{}")}),
-    (
-        lambda **given: ConflictReview(**{"graph": graph(), "resolver": len} | given),
-        None,
-        {"timeout_s": 1.0, "max_facts": 5},
-    ),
-    (lambda: ConflictReview(graph(), len), "__call__", {"change": graph().update([])}),
     (lambda: memory.Experience(EPISODE, "so"), "render", {"max_actions": 3}),
     (memory.bank.rationale_for, None, {"episode": EPISODE}),
     (memory.bank.key_actions, None, {"episode": EPISODE}),

@@ -246,27 +246,6 @@ def test_what_is_nested_too_deep_is_refused_and_what_is_not_stays_usable(tmp_pat
     store.close()
 
 
-@pytest.mark.parametrize("levels", [150, 600, 940])
-def test_a_folder_with_a_value_that_is_too_deep_opens_and_says_so(tmp_path, monkeypatch, levels):
-    """Such a value was acknowledged before depth had a bound; it stands in the log until a snapshot takes its place."""
-    monkeypatch.setattr("embodied_mem.memory.arguments.MAX_DEPTH", 1000)
-    with MemoryBaseStore(tmp_path, fsync="never") as store:
-        store.put(("u",), "mine", {"text": "important"})
-        store.put(("u",), "deep", deep(levels, "objects"))
-    monkeypatch.undo()
-    for _ in range(2):
-        with from_depth(100, lambda: MemoryBaseStore(tmp_path, fsync="never")) as store:
-            assert store.get(("u",), "mine").value == {"text": "important"}
-            (aside,) = store.store.report.set_aside
-            assert "within each other" in aside.reason or "recursion" in aside.reason
-    with MemoryBaseStore(tmp_path, fsync="never") as store:
-        store.store.forget(object="zzz")
-        store.put(("u",), "more", {"text": "more"})
-    with MemoryBaseStore(tmp_path) as store:
-        assert not store.store.report.set_aside
-        assert len(store.search(("u",))) == 2
-
-
 def test_bad_input_is_refused_and_changes_nothing(tmp_path):
     with MemoryBaseStore(tmp_path) as store:
         store.put(("n",), "a", {"x": 1})

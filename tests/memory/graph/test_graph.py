@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from listed_graph import RELATIONS, Item, Model, check
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode, Scope, Triple
+from embodied_mem.memory import KnowledgeGraph, NewFact, NewNode, Triple
 from embodied_mem.memory.graph import ConflictRule
 from embodied_mem.memory.relations import HOUSEHOLD_RULES
 
@@ -168,30 +168,14 @@ def test_a_node_is_updated_by_its_name():
     assert before.node(0).attributes["colour"] == "red"
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), reports), max_size=12))
-def test_scopes_do_not_interfere(steps):
-    """What one scope answers is the same whether the others exist or not."""
-    scopes = [Scope(user=name, environment="home") for name in ("ann", "ben", "")]
-    graphs = [KnowledgeGraph(scope, rules=HOUSEHOLD_RULES) for scope in scopes]
-    for time, (which, reports) in enumerate(steps):
-        graphs[which].update([Triple(*report, time) for report in reports])
-    for which, graph in enumerate(graphs):
-        alone = KnowledgeGraph(scopes[which], rules=HOUSEHOLD_RULES)
-        for time, (owner, reports) in enumerate(steps):
-            if owner == which:
-                alone.update([Triple(*report, time) for report in reports])
-        with graph.snapshot() as one, alone.snapshot() as other:
-            assert [one.fact(i) for i in range(one.num_facts)] == [other.fact(i) for i in range(other.num_facts)]
-            assert [one.node(i) for i in range(one.num_nodes)] == [other.node(i) for i in range(other.num_nodes)]
-        assert graph.scope == graph.fork().scope == scopes[which]
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda g: g.apply(add=[NewFact(0, "in", 9)]), r"add\[0\].object: expected a node id below 2, got 9"),
         (lambda g: g.apply(add=[NewFact(-1, "in", 0)]), r"subject: expected an id from 0"),
+        (lambda g: g.apply(add=[(0, "in")]), r"add\[0\]: expected 5 values, got 2"),
+        (lambda g: g.apply(nodes=[("c", "")]), r"nodes\[0\]: expected 4 values, got 2"),
+        (lambda g: g.apply(invalidate=[((0, "typo", 1), 6)]), "typo"),
         (lambda g: g.apply([NewNode("")]), r"nodes\[0\].name: expected a name"),
         (lambda g: g.apply([NewNode("x" * 5000)]), r"at most 4096 bytes, got 5000"),
         (lambda g: g.apply([NewNode("x", embedding=-3)]), r"embedding: expected a handle >= 0"),

@@ -280,18 +280,6 @@ def test_replay_state_and_forgetting(script, cut, data):
     assert profile.retrieve("night drink") == []
 
 
-def test_bad_arguments():
-    profile = UserProfile(Scope(user="ann"))
-    with pytest.raises(InvalidInputError, match="expected op tell"):
-        profile.apply({"op": "x"})
-    with pytest.raises(InvalidInputError, match="similar: expected a cosine"):
-        UserProfile(similar=0)
-    with pytest.raises(InvalidInputError, match="subtype: expected one of"):
-        profile.retrieve("x", subtype="mood")
-    with pytest.raises(InvalidInputError, match="expected the scope"):
-        UserProfile(Scope(user="bob")).restore(profile.state())
-
-
 @pytest.mark.parametrize(
     ("gone", "left", "words"),
     [

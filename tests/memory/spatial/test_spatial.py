@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory import Scope, Selector, spatial_index
 from embodied_mem.memory.readers.household import names_in
 from embodied_mem.memory.spatial import SpatialMemory
@@ -283,21 +282,6 @@ def test_replay_state_and_forgetting(script, cut, data):
         assert memory.remove(Selector(user=user)) == {"facts": 0, "nodes": 0}
     memory.remove(Selector(everything=True))
     assert memory.state() == SpatialMemory(Scope(user="ann")).state()
-
-
-def test_bad_events_and_states():
-    memory = SpatialMemory(Scope(user="ann"))
-    memory.begin(episode=0, time=5)
-    with pytest.raises(InvalidInputError, match="expected a time from 5 on, got 4"):
-        memory.observe("Nothing happens.", episode=0, step=0, time=4)
-    with pytest.raises(InvalidInputError, match="expected op begin, observe, tell or correct"):
-        memory.apply({"op": "dance", "time": 6})
-    with pytest.raises(InvalidInputError, match="expected the scope"):
-        SpatialMemory(Scope(user="bob")).restore(memory.state())
-    with pytest.raises(InvalidInputError, match="damaged"):
-        memory.restore(memory.state()[:-5])
-    with pytest.raises(InvalidInputError, match="selector: expected one of"):
-        memory.remove(Selector(object="mug", user="ann"))
 
 
 parts = st.lists(

@@ -267,17 +267,6 @@ def test_what_was_removed_or_replaced_is_in_no_byte_of_the_file(kind, tmp_path):
     assert index.num_removed == 0
 
 
-def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
-    index, good = small("exact", tmp_path)
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(StorageError, match="got a folder"):
-        index.save(tmp_path / "folder")
-    with pytest.raises(StorageError, match="No such file"):
-        index.save(tmp_path / "none" / "index")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "index"]
-    assert (tmp_path / "index").read_bytes() == good
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_to_do(kind):
     index = VectorIndex(3, kind=kind)
