@@ -48,31 +48,6 @@ def test_rules_say_what_was_where():
     assert lines_for(known, KITCHEN) == ["here: mug was in fridge 1", "elsewhere: mug was in desk 1", "a b"]
 
 
-def test_mem0_1_adds_updates_deletes_and_leaves_alone():
-    chat = ToldChat(
-        {"facts": ["mug in fridge", "pan on stove"]},
-        {"memory": [{"id": "", "text": t, "event": "ADD"} for t in ("mug in fridge", "pan on stove")]},
-        {"facts": ["mug on desk", "pan lost", "soap in bath", "pan on stove"]},
-        {
-            "memory": [
-                {"id": "0", "text": "mug on desk", "event": "UPDATE"},
-                {"id": "1", "text": "", "event": "DELETE"},
-                {"id": "7", "text": "no such memory", "event": "UPDATE"},
-                {"id": "", "text": "soap in bath", "event": "ADD"},
-                {"id": "1", "text": "pan on stove", "event": "NONE"},
-            ]
-        },
-        {"facts": []},
-    )
-    method = make_method("mem0_1", chat)
-    for _ in range(3):
-        method.observe(found("mug", "fridge 1"))
-    assert not chat.answers  # without a fact nothing is decided
-    assert '"id": "0", "text": "mug in fridge"' in chat.asked[3]  # small numbers, in the order in which they were found
-    assert method.texts() == ["mug on desk", "soap in bath"]
-    assert method.calls == 5
-
-
 def test_mem0_1_by_rule_keeps_the_newest_place_of_a_room():
     method = make_method("mem0_1")
     for place, room in (("fridge 1", KITCHEN), ("fridge 1", KITCHEN), ("shelf 2", KITCHEN), ("desk 1", HALL)):
@@ -80,32 +55,6 @@ def test_mem0_1_by_rule_keeps_the_newest_place_of_a_room():
     places = [text for text in method.texts() if " was in " in text]
     assert places == ["mug was in shelf 2 (room: fridge 1; shelf 2)", "mug was in desk 1 (room: desk 1; shelf 1)"]
     assert "here: mug was in desk 1" in method.recall("put some mug on shelf.", HALL)
-
-
-def test_mem0_2_only_adds_and_keeps_equal_texts_once():
-    said = ["mug in fridge", "mug in fridge", "", "pan on stove"]
-    chat = ToldChat(*[{"memory": [{"text": text} for text in texts]} for texts in (said, ["mug in fridge"], [])])
-    method = make_method("mem0_2", chat)
-    for number in range(3):
-        method.observe(found("mug", "fridge 1", number=number))
-    assert method.texts() == ["mug in fridge", "pan on stove"]
-    assert chat.asked[0].count("You pick up the mug") == 1
-    assert chat.asked[2].count("You pick up the mug") == 3  # the last messages and the new one
-
-
-def test_mem0_2_scores_words_and_entities_beside_meaning():
-    """Both texts share one word with the query. cosine + boost, over 1 + 1 + 0.5: a missing divisor gives > 1."""
-    method = make_method("mem0_2", ToldChat({"memory": [{"text": "mug in fridge"}, {"text": "pan on stove"}]}))
-    method.observe(found("mug", "fridge 1"))
-    (first, score), *_ = method.search("mug")
-    assert method.entries.texts[first] == "mug in fridge"
-    cosine = dict(method.entries.index.search("mug", 2))[first]
-    words = method._word_scores("mug", 60)[first]
-    assert 0 < words < 0.1  # ln(2) * 2.2 / 2.2 = 0.7 before the sigmoid around 5
-    assert score == pytest.approx((cosine + words + 0.5) / 2.5)  # the entity is the query: cosine 1, linked once
-    many = dict.fromkeys(range(11))
-    method.linked[method._by_name["mug"]] = set(many)
-    assert method._boosts("mug")[0] == pytest.approx(0.5 / 1.1)  # 1 + 0.001 * 10^2
 
 
 def test_a_mem_links_notes_and_changes_neighbours():
@@ -161,18 +110,6 @@ def test_first_neighbours_make_clusters():
     """0 and 1 are each other's nearest, 2 has 1 as its nearest; 3 and 4 stand apart."""
     angles = np.array([0.0, 0.1, 0.25, 2.0, 2.1])
     assert first_neighbour_clusters(np.stack([np.cos(angles), np.sin(angles)], 1)) == [[0, 1, 2], [3, 4]]
-
-
-def test_langmem_inserts_and_patches_what_it_was_shown():
-    new = [{"id": "", "kind": "semantic", "content": text} for text in ("mug in fridge", "pan on stove")]
-    changed = [
-        {"id": "0", "kind": "semantic", "content": "mug on desk"},
-        {"id": "7", "kind": "episodic", "content": "x"},
-    ]
-    method = make_method("langmem", ToldChat({"records": new}, {"records": changed}))
-    method.observe(found("mug", "fridge 1"))
-    method.observe(found("mug", "desk 1"))
-    assert method.texts() == ["mug on desk", "pan on stove", "x"]  # an unknown id is a new record
 
 
 @functools.cache

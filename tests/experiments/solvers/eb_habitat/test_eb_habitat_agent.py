@@ -12,7 +12,6 @@ from embodied_mem.agents.rollout import rollout
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.worlds.eb_habitat.data import Scenes, read_tasks
 from experiments.solvers.eb_habitat.agent import sentences
-from experiments.solvers.eb_habitat.instruction import Goal, Move, understand
 from tests.worlds.eb_habitat.eb_habitat_home import EMPTY_HAND, FRIDGE, SINK, SOFA, TABLE, episode, placed, quantified
 
 FIRST = PlannerCriticConfig(retries=False)
@@ -28,37 +27,6 @@ def play(
     config = FIRST if ends_itself else ABLATIONS[agent]
     [found] = rollout(world, [PlannerCriticAgent.for_world("eb_habitat", config, memory)], [[0]])
     return found
-
-
-@pytest.mark.parametrize(
-    ("text", "goal"),
-    [
-        ("Bring a cup to the couch.", Goal((Move(("cup", "mug"), ("sofa",)),))),
-        ("Take the hammer off the black table.", Goal((Move(("hammer",), (), "table 1"),))),
-        ("Get all pears to the sink.", Goal((Move(("pear",), ("sink in the kitchen",), all=True),))),
-        ("Can you shut the fridge?", Goal(close="refrigerator")),
-        ("Go and stand by the TV stand.", Goal(go="TV stand")),
-        ("Hum a song.", Goal()),
-    ],
-)
-def test_an_instruction_is_understood(text, goal):
-    assert understand(text) == goal
-
-
-def test_each_thing_has_its_own_way():
-    goal = understand("Move the pear from the sofa to the sink and the can and the book to the brown table.")
-    assert [(move.kinds[0], move.places[0], move.source) for move in goal.moves] == [
-        ("pear", "sink in the kitchen", "sofa"),
-        ("can", "table 2", ""),
-        ("book", "table 2", ""),
-    ]
-
-
-def test_what_is_described_is_guessed_from_its_use():
-    [move] = understand("I am thirsty, bring me something I can use to the sofa.").moves
-    assert (move.kinds, move.places) == (("cup", "mug"), ("sofa",))
-    [move] = understand("Bring something to pound nails with to the black table.").moves
-    assert move.kinds[0] == "hammer"
 
 
 def test_things_of_one_kind_stay_apart_in_memory():

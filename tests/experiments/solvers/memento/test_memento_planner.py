@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import sys
 from pathlib import Path
 
 import pytest
 from memento_play import play
 
-from embodied_mem.memory.profile import UserProfile
 from embodied_mem.worlds.memento.data import load_tasks
 from embodied_mem.worlds.memento.env import MementoVectorEnv
 from embodied_mem.worlds.memento.traces.trace import Trace, TraceStep
-from experiments.solvers.memento.memory import told_of
 from experiments.solvers.memento.planner import MemoryPlanner
-from experiments.solvers.memento.reading import HouseView, PlaceWords
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "envs"))
 import memento_house
-
-SUCCESS = "Result: Successful execution!\nObjects: "
 
 
 def run(folder, instruction, goal, memories=(), profile=None, max_steps=40, **changes):
@@ -54,16 +51,6 @@ def on(name: str, *pieces: str) -> dict:
     return memento_house.on_top(f"{name}_:0000", *pieces)
 
 
-def test_it_does_what_the_instruction_says_in_order(tmp_path):
-    text = "First, move the cup and then the book to the bed. Place them next to each other."
-    turns, won = run(tmp_path, text, [on("Cup", "bed_6"), on("Book", "bed_6")])
-    assert won
-    assert "Place[cup_0, on, bed_6, None, None]" in actions(turns)
-    assert actions(turns).index("Pick[cup_0]") < actions(turns).index("Pick[book_1]")
-    assert "Place[book_1, on, bed_6, next_to, cup_0]" in actions(turns)
-    assert actions(turns)[-1] == "Done[]"
-
-
 def test_a_piece_without_the_relation_is_used_the_other_way(tmp_path):
     turns, won = run(tmp_path, "Put the book on the cabinet.", [on("Book", "cabinet_5")])
     assert won
@@ -85,90 +72,6 @@ def test_a_room_on_the_way_is_passed(tmp_path):
     )
 
 
-TOLD = "Put the vase on the bed. I like to have the vase on the bed for a calm evening."
-
-
-def acquired(tmp_path) -> Trace:
-    turns, _ = run(tmp_path, TOLD, [on("Vase", "bed_6")])
-    return Trace("1", "small", TOLD, turns)
-
-
-def test_a_pattern_is_done_as_remembered(tmp_path):
-    memory = acquired(tmp_path)
-    other = Trace("2", "small", "Put the cup on the cabinet. I keep the cup on the cabinet for my breakfast.")
-    turns, won = run(tmp_path, "Could you set up my calm evening?", [on("Vase", "bed_6")], [other, memory])
-    assert won
-    assert "I remember the task 'Put the vase on the bed." in turns[0].thought
-    assert actions(turns)[0] == "Explore[bedroom_1]", "the room where the memory found it comes first"
-
-
-def test_a_memory_is_found_by_what_is_said_around_the_request(tmp_path):
-    other = Trace("2", "small", "Put the cup on the cabinet. I keep the cup on the cabinet for my breakfast.")
-    asked = "Could you get things ready? It is time for my calm evening."
-    _, won = run(tmp_path, asked, [on("Vase", "bed_6")], [other, acquired(tmp_path)])
-    assert won
-
-
-def test_another_place_named_now_holds(tmp_path):
-    turns, won = run(
-        tmp_path,
-        "Set up my calm evening on the table in the kitchen this time.",
-        [on("Vase", "table_4")],
-        [acquired(tmp_path)],
-    )
-    assert won, actions(turns)
-
-
-def test_without_memory_it_says_that_it_does_not_know(tmp_path):
-    turns, won = run(tmp_path, "Could you arrange my calm evening?", [on("Vase", "bed_6")])
-    assert not won
-    assert any("I do not know" in turn.thought for turn in turns)
-
-
-def test_a_profile_alone_says_what_a_pattern_is(tmp_path):
-    profile = UserProfile()
-    profile.tell(TOLD, episode=1, step=0, time=0)
-    _, won = run(tmp_path, "Could you set up my calm evening?", [on("Vase", "bed_6")], profile=profile)
-    assert won
-
-
-def test_what_a_memory_at_hand_tells_the_profile_does_not_tell_again(tmp_path):
-    """The profile has a routine from the same task, with less: beside the memory it changes nothing."""
-    memory = acquired(tmp_path)
-    asked = "Could you set up my calm evening?"
-    profile = UserProfile()
-    profile.tell(TOLD, episode=1, step=0, time=0)
-    alone, _ = run(tmp_path, asked, [on("Vase", "bed_6")], [memory])
-    both, _ = run(tmp_path, asked, [on("Vase", "bed_6")], [memory], profile)
-    assert both == alone
-    words = PlaceWords(HouseView(MementoVectorEnv(load_tasks("acquisition", tmp_path)).reset()[0][0], asked))
-    assert told_of(asked, words, profile, [memory]).patterns == ()
-    assert [one.label for one in told_of(asked, words, profile, []).patterns] == ["the user's calm evening"]
-    profile = UserProfile()  # what was told elsewhere stands behind the memory
-    profile.tell("I keep the cup on the cabinet for my calm evening.", episode=7, step=0, time=0)
-    assert run(tmp_path, asked, [on("Vase", "bed_6")], [memory], profile)[1]
-
-
-@pytest.mark.parametrize("called", ["the gift from my aunt", "my gift vase from my aunt"])
-def test_a_name_says_which_thing_is_meant_and_not_what_to_do(tmp_path, called):
-    profile = UserProfile()
-    profile.tell("Put the vase on the cabinet. The vase is a gift from my aunt.", episode=7, step=0, time=0)
-    profile.tell("I keep the cup on the cabinet for my calm evening.", episode=8, step=0, time=1)
-    turns, won = run(tmp_path, f"Please put {called} on the bed.", [on("Vase", "bed_6")], profile=profile)
-    assert won
-    assert not any("cup" in action for action in actions(turns))
-
-
-def test_one_name_of_several_things(tmp_path):
-    profile = UserProfile()
-    text = "Move the cup and the book to the bed. The cup and the book are part of my reading set."
-    profile.tell(text, episode=7, step=0, time=0)
-    asked = "Put my reading set on the bed, next to each other."
-    turns, won = run(tmp_path, asked, [on("Cup", "bed_6"), on("Book", "bed_6")], profile=profile)
-    assert won
-    assert "Place[book_1, on, bed_6, next_to, cup_0]" in actions(turns)
-
-
 TWO_CUPS = {
     "rigid_objs": [
         [name, [[1, 0, 0, x], [0, 1, 0, 0.5], [0, 0, 1, z], [0, 0, 0, 1]]]
@@ -183,14 +86,6 @@ def two_cups(monkeypatch):
     monkeypatch.setitem(memento_house.CAPTIONS, "Mug", {"category": "cup", "caption": "A blue cup with stars."})
 
 
-def test_of_two_cups_the_described_one_is_taken(tmp_path, two_cups):
-    text = "Put the cup on the bed. The cup is red. It was a gift from my aunt."
-    turns, won = run(tmp_path, text, [on("Cup", "bed_6")], **TWO_CUPS)
-    assert won
-    assert "DescribeObjectTool[cup_0]" in actions(turns)
-    assert "Pick[cup_1]" in actions(turns)
-
-
 def test_a_gift_is_known_by_the_look_that_memory_has(tmp_path, two_cups):
     text = "Put the cup on the bed. The cup is red. It was a gift from my aunt."
     turns, won = run(tmp_path, text, [on("Cup", "bed_6")], **TWO_CUPS)
@@ -201,19 +96,6 @@ def test_a_gift_is_known_by_the_look_that_memory_has(tmp_path, two_cups):
     assert "Pick[cup_0]" not in actions(again)
     unknown, _ = run(tmp_path, asked, [on("Cup", "bed_6")], **TWO_CUPS)
     assert any("I do not know which object 'the gift cup from my aunt' is" in turn.thought for turn in unknown)
-
-
-def test_a_memory_whose_object_is_gone_gives_way_to_the_next(tmp_path):
-    seen = "lamp_9: bed_6 in bedroom_1"
-    steps = (
-        TraceStep("", "Explore[bedroom_1]", SUCCESS + seen),
-        TraceStep("", "Pick[lamp_9]", SUCCESS + "lamp_9: held by the agent"),
-        TraceStep("", "Place[lamp_9, on, table_4, None, None]", SUCCESS + "lamp_9: table_4 in kitchen_1"),
-    )
-    lamp = Trace("3", "small", "Put the lamp on the table. I like the lamp on the table for a calm day.", steps)
-    turns, won = run(tmp_path, "Set up my calm time.", [on("Vase", "bed_6")], [lamp, acquired(tmp_path)])
-    assert won
-    assert any("not where I remember it" in turn.thought for turn in turns)
 
 
 def test_what_a_thing_goes_next_to_comes_along(tmp_path):
@@ -234,33 +116,62 @@ def test_a_name_that_only_memory_understands_means_all_of_its_things(tmp_path, a
     assert won
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "Put my tea set, the cup and the book, on the bed.",
-        "Put the cup, the novel and the gadget from my aunt on the bed.",
-        "Put my cup and my paperback on the bed.",
-    ],
-)
-def test_for_what_no_memory_knows_no_room_is_explored(tmp_path, asked):
-    text = "Move the cup and the book to the bed. I like to have my cup and my book on the bed for a calm day."
-    turns, won = run(tmp_path, text, [on("Cup", "bed_6"), on("Book", "bed_6")])
-    memory = Trace("1", "small", text, turns)
-    again, won = run(tmp_path, asked, [on("Cup", "bed_6"), on("Book", "bed_6")], [memory])
-    assert won
-    assert [action for action in actions(again) if action.startswith("Explore")] == ["Explore[kitchen_1]"]
+SUCCESS = "Result: Successful execution!\nObjects: "
+TABLES = {"table_4": [3.0, 0.5, 4.0], "table_8": [-6.0, 0.5, 0.0], "table_9": [6.0, 0.5, -6.0]}
 
 
-def test_where_the_words_say_where_it_is_the_likeliest_there_is_taken(tmp_path, two_cups):
-    text = "Move the cup from the kitchen table to the bed. The cup is square, made of tin. I love its engraving."
-    turns, _ = run(tmp_path, text, [on("Cup", "bed_6")], **TWO_CUPS)
-    assert "Explore[bedroom_1]" not in actions(turns)
-    assert any(action.startswith("Pick[cup_") for action in actions(turns))
+def furnish(monkeypatch: pytest.MonkeyPatch, chairs_at: str) -> None:
+    """Three tables in the kitchen, far from each other, with two chairs at one of them."""
+    scene = copy.deepcopy(memento_house.SCENES["small"])
+    model = scene["furniture"][0]
+    x, y, z = TABLES[chairs_at]
+    added = {name: place for name, place in TABLES.items() if name != "table_4"}
+    added |= {"chair_10": [x + 0.8, y, z], "chair_11": [x - 0.8, y, z]}
+    for name, place in added.items():
+        piece = copy.deepcopy(model) | {"name": name, "type": name.rpartition("_")[0], "sim_handle": f"{name}_handle"}
+        piece["translation"] = place
+        piece["receptacles"] = [{"name": f"rec_{name}_on", "relation": "on", "sim_handle": f"{name}_handle|on"}]
+        scene["furniture"].append(piece)
+    monkeypatch.setitem(memento_house.SCENES, "small", scene)
 
 
-def test_steps_of_another_house_and_a_wrong_order_do_no_harm(tmp_path):
-    memory = acquired(tmp_path)
-    noise = TraceStep("", "Place[vase_2, on, piano_99, None, None]", SUCCESS + "vase_2: piano_99 in hall_1")
-    mixed = Trace("1", "small", TOLD, (noise, *reversed(memory.steps), noise))
-    _, won = run(tmp_path, "Could you set up my calm evening?", [on("Vase", "bed_6")], [mixed])
-    assert won
+@pytest.mark.parametrize("together", ["", " Place them next to each other."])
+def test_a_chair_from_which_two_tables_are_within_reach_is_outvoted(tmp_path, monkeypatch, together):
+    furnish(monkeypatch, chairs_at="table_8")
+    scene = memento_house.SCENES["small"]
+    places = {"chair_10": [-5.2, 0.5, 0.0], "chair_12": [-5.2, 0.5, 0.5], "table_14": [-8.2, 0.5, 0.0]}
+    model = next(piece for piece in scene["furniture"] if piece["name"] == "chair_10")
+    for name in ("chair_12", "table_14"):
+        text = json.dumps(model).replace("chair_10", name)
+        scene["furniture"].append(json.loads(text) | {"type": name.rpartition("_")[0]})
+    for piece in scene["furniture"]:
+        piece["translation"] = places.get(piece["name"], piece["translation"])
+    goal = memento_house.on_top("Vase_:0000", "table_8")
+    misled = 0
+    for wish in ("", "please ", "kindly ", "now ", "also "):
+        text = f"{wish}bring the vase and the cup to the dining table.{together}"
+        turns, won = run(tmp_path, text, [goal])
+        assert won
+        misled += "Place[vase_2, on, table_14, None, None]" in actions(turns)
+    assert 0 < misled < 5, "by the words it is another chair that is asked first"
+
+
+def told(number: int, thing: str, piece: str) -> Trace:
+    """A memory in which a thing was put on what the agent took for the dining table."""
+    steps = (
+        TraceStep("", "Explore[bedroom_1]", f"{SUCCESS}{thing}_{number}: bed_6 in bedroom_1"),
+        TraceStep("", f"Pick[{thing}_{number}]", f"{SUCCESS}{thing}_{number}: held by the agent"),
+        TraceStep(
+            "", f"Place[{thing}_{number}, on, {piece}, None, None]", f"{SUCCESS}{thing}_{number}: {piece} in kitchen_1"
+        ),
+    )
+    return Trace(str(number), "small", f"Put the {thing} on the dining table. I like the {thing} there for tea.", steps)
+
+
+def test_most_memories_say_which_piece_is_called_so(tmp_path, monkeypatch):
+    furnish(monkeypatch, chairs_at="table_9")
+    wrong, others = told(2, "vase", "table_4"), [told(3, "lamp", "table_8"), told(4, "clock", "table_8")]
+    goal = memento_house.on_top("Vase_:0000", "table_8")
+    turns, won = run(tmp_path, "Put the vase where I like it for tea.", [goal], [wrong, *others])
+    assert won, "two memories against one"
+    assert not any(action.startswith("Navigate[chair_") for action in actions(turns))

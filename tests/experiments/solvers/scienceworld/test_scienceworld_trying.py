@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from experiments.solvers.scienceworld.agents import GoalPlayer, PlannerCritic, opposite
+from experiments.solvers.scienceworld.agents import GoalPlayer, PlannerCritic
 from experiments.solvers.scienceworld.gold_paths import (
-    Device,
     GoldPath,
     Memories,
-    Step,
-    devices_of,
-    parts_of,
-    spoken,
 )
 
 KITCHEN = "This room is called the kitchen. In it, you see: \n{}You also see:\n"
@@ -89,36 +84,6 @@ def test_a_device_that_is_broken_or_does_nothing_is_followed_by_the_next():
     assert not [command for command in broken.log if command == "wait"][1:]  # no wait on what is broken
     assert cool.melted
     assert cool.log[: cool.log.index("move pot to oven")].count("wait") == 4
-
-
-def test_devices_are_known_by_what_they_did():
-    assert devices_of(warmed("stove", 50)) == [Device("stove", "kitchen", heats=True, switched=True)]
-    assert not devices_of(warmed("stove", -4))[0].heats
-    assert devices_of(warmed("stove", 10)) == []
-
-
-def test_steps_take_the_names_that_answers_say():
-    assert spoken(Step("a", "drop light", "You move the red light bulb to the outside.")).command == (
-        "drop red light bulb"
-    )
-    said = "terminal 2 on black wire is now connected to cathode on red light bulb"
-    joined = spoken(Step("a", "connect black wire terminal 2 to cathode in light", said))
-    assert joined.command == "connect black wire terminal 2 to red light bulb cathode"
-
-
-def test_what_played_a_part_in_another_memory_may_play_it_here():
-    one = path("goal", ("pick up red bulb", ""), ("pick up solar panel", ""))
-    other = path("goal", ("pick up red bulb", ""), ("pick up wind generator", ""))
-    assert parts_of(one, [one, other]) == {"red bulb": [], "solar panel": ["wind generator"]}
-    assert opposite({("renewable",): ("nonrenewable",)})
-    assert not opposite({("red",): ("green",)})
-
-
-def test_of_kinds_that_share_as_many_words_the_likest_is_taken():
-    living = path("Find a living thing. Move it to the box in the kitchen.", ("wait", ""), game="living")
-    other = path("Find a non-living thing. Move it to the box in the kitchen.", ("wait", ""), game="non-living")
-    goal = "Find a non-living thing. Move it to the box in the living room."
-    assert [found.game for found in Memories([living, other]).retrieve(goal)] == ["non-living"]
 
 
 def test_what_was_chosen_in_vain_is_not_chosen_again():
