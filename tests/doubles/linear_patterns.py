@@ -26,7 +26,7 @@ SEARCHES = {"search": "search", "match": "match", "fullmatch": "fullmatch"} | di
 )
 USES = [f"re.{name}" for name in ("compile", *SEARCHES)]
 SHORT, LONG = 1_000, 100_000
-MOST = 300
+MOST = 120
 """Attacks on one pattern; of more, each second or third."""
 
 BUDGET_S = 1.0

@@ -163,29 +163,6 @@ def test_a_tensor_of_no_or_another_size_is_refused_by_name(tmp_path, shape, kind
         GGUFFile(tmp_path / "m.gguf")
 
 
-def test_damaged_headers_are_refused_or_read_but_never_crash(tmp_path):
-    whole = tmp_path / "m.gguf"
-    metadata = {"a": 1, "b": "text", "c": ["x", "yy"], "d": np.arange(3), "e": True, "f": 0.5}
-    length = write_gguf(whole, metadata, {"t": ((2, 4), 0, bytes(32)), "u": ((32,), 8, bytes(34))})
-    data, damaged = whole.read_bytes(), tmp_path / "d.gguf"
-    read = GGUFFile(whole)
-    assert read.metadata["c"] == ["x", "yy"]
-    assert read.tensors["t"].read((slice(0, 2), slice(1, 3))).shape == (2, 2)
-    for end in range(length):
-        damaged.write_bytes(data[:end])
-        with pytest.raises(CheckpointError):
-            GGUFFile(damaged)
-    for bit in range(8 * length):
-        changed = bytearray(data)
-        changed[bit // 8] ^= 1 << bit % 8
-        damaged.write_bytes(changed)
-        try:
-            for tensor in GGUFFile(damaged).tensors.values():
-                tensor.read(tuple(slice(0, size) for size in tensor.shape))
-        except EmbodiedMemError:
-            continue
-
-
 def test_a_header_that_lies_about_the_model_is_refused_by_name(tmp_path):
     path, decoder = tmp_path / "m.gguf", build(VARIANTS["llama"])
     write_model(path, decoder, "llama")

@@ -12,13 +12,7 @@ from small_decoders import BASE, build, read, token_log_probs
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import sampling
-from embodied_mem.models.sampling import (
-    SamplingSettings,
-    append,
-    generate,
-    pad_prompts,
-    sample_token,
-)
+from embodied_mem.models.sampling import SamplingSettings, append, generate, pad_prompts, sample_token
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unoptimised")]
 

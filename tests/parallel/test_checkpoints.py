@@ -1,6 +1,5 @@
 """Checkpoints: what is restored equals what was saved, faults leave the previous one valid, mismatches are named."""
 
-import json
 import os
 import random
 import re
@@ -143,8 +142,7 @@ def test_damage_is_reported_and_the_older_step_still_reads(tmp_path, damage):
     assert Checkpoints(tmp_path).restore(1, like=like).step == 1
 
 
-@pytest.mark.parametrize("sums", [True, False], ids=["now", "before there were sums"])
-def test_a_record_with_any_bit_flipped_is_damaged(tmp_path, sums):
+def test_a_record_with_any_bit_flipped_is_damaged(tmp_path):
     """The record is JSON: a flip may leave it readable, with a key or a value of another name."""
     checkpoints = Checkpoints(tmp_path, config={"fingerprint": "abc"})
     state = {"x": jnp.arange(3.0)}
@@ -152,18 +150,11 @@ def test_a_record_with_any_bit_flipped_is_damaged(tmp_path, sums):
     checkpoints.wait()
     path = tmp_path / "1" / "record" / "metadata"
     whole = path.read_bytes()
-    if not sums:
-        old = {k: v for k, v in json.loads(whole).items() if k not in ("sums", "crc32")}
-        path.write_bytes(json.dumps(old).encode())
-        assert checkpoints.restore(like=state).metadata == {"position": 17}
-        whole = path.read_bytes()
-    damaged = whole.index(b"structure"), whole.index(b"config"), whole.index(b"position"), whole.index(b"float32")
-    for place in (*damaged, *(whole.index(name) for name in (b"sums", b"crc32") if sums), 0, len(whole) - 1):
+    names = (b"structure", b"config", b"position", b"float32", b"sums", b"crc32")
+    for place in (*map(whole.index, names), 0, len(whole) - 1):
         content = bytearray(whole)
         content[place] ^= 1
         path.write_bytes(content)
-        if not sums and place == damaged[2]:
-            continue  # a name in `metadata`, which nothing guarded then
         with pytest.raises(CheckpointError, match=f"{re.escape(str(tmp_path))} step 1: (damaged|holds another)"):
             Checkpoints(tmp_path, config={"fingerprint": "abc"}).restore(like=state)
 

@@ -33,7 +33,7 @@ from embodied_mem.training.data import CompilerBatch, ExecutorBatch, Row, fill_b
 from embodied_mem.training.models import CompilerModel
 from embodied_mem.training.sft import make_compiler_step, make_executor_step
 
-MESHES = {"data": MeshShape(8, 1, 1), "all": MeshShape(2, 2, 2), "tensor": MeshShape(1, 4, 2)}
+MESHES = {"all": MeshShape(2, 2, 2), "tensor": MeshShape(1, 4, 2)}
 NUM_SOFT, ROWS, LENGTH = 4, 6, 32
 TOKENIZER = train_bpe(["go to fridge 1", "take apple 1 from fridge 1", "nothing happens"] * 4, 300)
 SHAPE = DecoderConfig(
@@ -146,9 +146,8 @@ def run(place: Placement) -> dict:
     report["rescored"] = [list(gaps.values()), *(part.tolist() for own in numbers for part in own)]
 
     report["places"] = sorted({str(leaf.sharding.spec) for leaf in jax.tree.leaves(after) if place.mesh})
-    if place.split != 8:
-        acting_models = nnx.merge(graph, trainable, frozen), nnx.merge(executor_graph, executor_state)
-        report["rollout"] = rollout(*acting_models, place)
+    acting_models = nnx.merge(graph, trainable, frozen), nnx.merge(executor_graph, executor_state)
+    report["rollout"] = rollout(*acting_models, place)
     return report
 
 

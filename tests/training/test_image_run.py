@@ -31,10 +31,11 @@ FIELDS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=[False, True], ids=["Qwen2.5-VL", "Qwen3-VL"])
-def published(request, tmp_path):
+@pytest.fixture
+def published(tmp_path):
+    """Qwen3-VL in both seats; test_image_steps.py has Qwen2.5-VL."""
     for seed, role in enumerate(("compiler", "executor")):
-        save_seeing(seeing(seed, layers=1, third=request.param), tmp_path / "weights" / role)
+        save_seeing(seeing(seed, layers=1, third=True), tmp_path / "weights" / role)
         tokenizer().save(tmp_path / "weights" / role / "tokenizer.json")
     return tmp_path / "weights"
 
