@@ -57,6 +57,5 @@ _LINES += [
 ]
 _LINES += ["seen: a in b; ; a in c", "at: x; y", "searched: a; a", "+", "-", "~ next: x", "hy brid", "foo: bar"]
 noisy_text = st.one_of(
-    st.text(max_size=80),
-    st.lists(st.one_of(st.sampled_from(_LINES), st.text(max_size=10)), max_size=10).map("\n".join),
+    st.text(max_size=80), st.lists(st.one_of(st.sampled_from(_LINES), st.text(max_size=10)), max_size=10).map("\n".join)
 )

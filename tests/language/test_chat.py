@@ -10,14 +10,7 @@ import pytest
 from chat_answers import reply
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.language import (
-    ChatError,
-    ChatReply,
-    OpenAIChatModel,
-    Prices,
-    ServerEmbedder,
-    Usage,
-)
+from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, Prices, ServerEmbedder, Usage
 from embodied_mem.language.chat import UsageMeter
 
 QUESTION = [{"role": "user", "content": "Where is the apple?"}]

@@ -14,18 +14,12 @@ import pytest
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import ChatCritic, ChatPlanner
-from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel, complete_json
+from embodied_mem.language import ChatError, OpenAIChatModel, RecordedChatModel
 from embodied_mem.models.chat import TEMPLATES
 from embodied_mem.worlds.alfworld.agent.skills import skills_of
 
 SKILLS = skills_of(PlannerCriticConfig())
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer with one word."}]
-CITY = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 20}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -69,13 +63,6 @@ def test_an_answer_at_its_limit_says_so(chat_server):
     assert (reply.finish_reason, reply.usage.completion_tokens) == ("length", 5)
 
 
-def test_json_by_schema(chat_server):
-    chat = model(chat_server)
-    value = complete_json(chat, QUESTION, CITY, max_tokens=60)
-    assert set(value) == {"city"}
-    assert chat.meter.malformed == chat.meter.repaired == 0
-
-
 def test_a_deadline_ends_a_real_stream(chat_server):
     chat = model(chat_server, deadline_s=1.0, stream=True)
     with pytest.raises(ChatError) as caught:
@@ -92,10 +79,7 @@ def test_a_prompt_too_long_is_refused_with_the_servers_words(chat_server):
 def test_the_planner_and_its_critic_get_usable_answers(chat_server):
     """Not that a model of this size plans well: that prompts, schemas and answers fit together on a real server."""
     chat = model(chat_server)
-    planner, critic = (
-        ChatPlanner(chat, SKILLS, max_steps=1, max_tokens=80),
-        ChatCritic(chat, max_tokens=30),
-    )
+    planner, critic = (ChatPlanner(chat, SKILLS, max_steps=1, max_tokens=80), ChatCritic(chat, max_tokens=30))
     agent = PlannerCriticAgent.for_world("alfworld", planner=planner, critic=critic)
     first = agent.begin("t", "put a mug in shelf.", "Looking quickly around you, you see a desk 1, and a shelf 1.")
     assert first == agent.plan.steps[0].command

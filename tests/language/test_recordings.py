@@ -150,14 +150,6 @@ def test_an_answer_is_on_disk_before_it_is_given(tmp_path, monkeypatch):
     assert sizes == [len(path.read_bytes().split(b"\n")[0]) + 1, path.stat().st_size]
 
 
-def test_a_failed_call_is_not_recorded_and_can_be_repeated(tmp_path):
-    model = RecordedChatModel(Counter(fail_at=1), tmp_path / "calls.jsonl")
-    with pytest.raises(ChatError, match="failed"):
-        ask(model, "a")
-    assert ask(model, "a") == ["a 2"]
-    assert ask(RecordedChatModel(None, tmp_path / "calls.jsonl", name="counter"), "a") == ["a 2"]
-
-
 def test_a_streamed_answer_is_replayed_piece_by_piece(tmp_path):
     path = tmp_path / "calls.jsonl"
     heard: list[list[str]] = [[], [], []]

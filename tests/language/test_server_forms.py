@@ -226,8 +226,8 @@ FIELDS = ("max_tokens", "temperature", "response_format", "seed", "top_p", "stre
 
 @pytest.mark.parametrize("say", SAYINGS.values(), ids=SAYINGS)
 @pytest.mark.parametrize("names", [*((name,) for name in FIELDS), FIELDS], ids="+".join)
-@pytest.mark.parametrize("status", [400, 422])
-def test_a_refused_field_is_left_out_or_renamed_and_remembered(play, say, names, status):
+def test_a_refused_field_is_left_out_or_renamed_and_remembered(play, say, names):
+    status = 422 if say is SAYINGS["pydantic"] else 400
     server, model = play(
         refusing(names, say, status), stream="stream_options" in names, extra_body={"seed": 1, "top_p": 0.5}
     )

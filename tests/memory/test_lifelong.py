@@ -190,17 +190,6 @@ def test_forgetting_episodes_and_users():
     assert memory.forget(everything=True)["task_ids"] == 0
 
 
-def test_scopes_do_not_mix():
-    """What happens in one scope changes neither the bytes nor the answers of another."""
-    ann, bob = (LifelongMemory(Scope(user=name)) for name in ("ann", "bob"))
-    lived(ann, range(3))
-    state, answer = ann.state(), ann.retrieve(episodes()[4].goal)
-    lived(bob, range(3, 6))
-    assert (ann.state(), ann.retrieve(episodes()[4].goal)) == (state, answer)
-    with pytest.raises(InvalidInputError, match="expected the scope"):
-        bob.restore(state)
-
-
 @pytest.mark.parametrize("modules", [("spatial", "temporal"), ("episodic", "semantic"), ("profile",), ()])
 def test_modules_can_be_switched_off(modules):
     memory = lived(LifelongMemory(modules=modules), range(2), running=2)

@@ -174,10 +174,7 @@ def test_a_wrong_observation_changes_nothing(wrong):
 
 def test_a_denial_of_what_was_not_known_is_a_note():
     memory = kitchen(LifelongMemory())
-    for text, facts in (
-        ("There is no milk in the fridge.", ()),
-        ("", [("butter", "not in", "pantry")]),
-    ):
+    for text, facts in (("There is no milk in the fridge.", ()), ("", [("butter", "not in", "pantry")])):
         receipt = memory.observe("look", text, facts=facts)
         said = text or "butter is not in pantry."
         assert [note.text for note in receipt.notes] == [said]
@@ -196,11 +193,7 @@ def test_a_denial_of_what_was_not_known_is_a_note():
 
 @pytest.mark.parametrize(
     "refusal",
-    [
-        "You can't open the cupboard, it is locked.",
-        "You don't have the key.",
-        "You cannot carry a second cup.",
-    ],
+    ["You can't open the cupboard, it is locked.", "You don't have the key.", "You cannot carry a second cup."],
 )
 def test_a_refusal_that_names_something_is_a_note(refusal):
     memory = kitchen(LifelongMemory())

@@ -118,11 +118,7 @@ CALLS = [
     (lambda: lifelong(False), "begin_task", {"task_id": "t", "goal": "g", "observation": "o", "place": "home"}),
     (lifelong, "begin_task", {"task_id": "t", "goal": "g", "observation": "o"}),
     (lifelong, "observe", {"action": "look", "text": "o", "outcome": "failure"}),
-    (
-        lifelong,
-        "observe",
-        {"action": "look", "facts": [("mug", "on", "desk", 0.9)], "outcome": Outcome("failure")},
-    ),
+    (lifelong, "observe", {"action": "look", "facts": [("mug", "on", "desk", 0.9)], "outcome": Outcome("failure")}),
     (lifelong, "observe", {"action": "look", "pose": (1.0, 2.0), "time": 3.0, "images": [b"png"]}),
     (lambda: lifelong(False), "observe", {"action": "look", "text": "o"}),
     (lifelong, "sightings", {"kind": "mug", "near": (1, 2), "within_m": 1.0, "after": 3.0, "place": "home", "k": 2}),
@@ -162,11 +158,7 @@ CALLS = [
         for name in ("node", "fact", "has_node", "has_fact")
     ),
     (lambda: graph().snapshot(), "name", {"node": 0}),
-    (
-        MemoryStore,
-        None,
-        {"directory": "FOLDER", "modules": {}, "scope": None, "fsync": "never"},
-    ),
+    (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "scope": None, "fsync": "never"}),
     (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "snapshot_bytes": 100}),
     (MemoryStore, None, {"directory": "FOLDER", "modules": {}, "read_only": False, "repair": False}),
     (store, "record", {"module": "notes", "event": {}}),
@@ -175,11 +167,7 @@ CALLS = [
     (Experiences, None, {"embedder": None, "context_weight": 1.0, "object_weight": 1.0, "task_key": str}),
     (Experiences, "add", {"episode": EPISODE, "rationale": "so"}),
     (Experiences, "add_many", {"episodes": [EPISODE], "rationales": ["so"]}),
-    (
-        bank,
-        "retrieve",
-        {"goal": "put a mug in desk.", "k": 1, "context": "", "exclude_task_ids": (), "distinct": True},
-    ),
+    (bank, "retrieve", {"goal": "put a mug in desk.", "k": 1, "context": "", "exclude_task_ids": (), "distinct": True}),
     (bank, "save", {"path": "FOLDER/bank.gz"}),
     (Experiences.load, None, {"path": "FOLDER/bank.gz", "embedder": None}),
     (LexicalEmbedder, None, {"dimension": 8}),

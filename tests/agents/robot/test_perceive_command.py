@@ -70,13 +70,6 @@ def test_an_unusable_answer_is_told(picture, capsys):
     assert "no usable answer" in capsys.readouterr().err
 
 
-def test_a_recorded_answer_replays(picture, tmp_path):
-    server, record = Server(reply(json.dumps(FIRST))), ("--record", str(tmp_path / "calls.jsonl"), "--model", "eyes")
-    first = told(picture, "--server", server.url, *record)
-    server.close()
-    assert told(picture, *record) == first
-
-
 @pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("third", [False, True], ids=["Qwen2.5-VL", "Qwen3-VL"])
 def test_a_random_qwen_in_this_process_asserts_nothing(third, picture, tmp_path, capsys):

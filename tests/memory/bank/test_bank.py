@@ -197,12 +197,7 @@ def test_embedder_is_stable_across_processes(tmp_path):
 
 texts = st.text(max_size=30)
 episodes = st.builds(
-    Episode,
-    texts,
-    texts,
-    st.lists(st.builds(Step, texts, texts), max_size=4).map(tuple),
-    st.just(True),
-    texts,
+    Episode, texts, texts, st.lists(st.builds(Step, texts, texts), max_size=4).map(tuple), st.just(True), texts
 )
 
 

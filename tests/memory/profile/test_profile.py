@@ -127,10 +127,7 @@ def test_a_reading_names_things_and_order():
     ]
     assert [
         k.alias for k in knowledge_in("I keep the pen on the desk for work, and I prefer the ball in the box for play.")
-    ] == [
-        "work",
-        "play",
-    ]
+    ] == ["work", "play"]
     assert knowledge_in("Put the apple in the fridge. Then wash the plate.") == []
     assert names_in("the jug, the cup, and then a plate") == ["jug", "cup", "plate"]
 

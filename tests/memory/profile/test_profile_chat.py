@@ -97,10 +97,7 @@ def test_a_resolution_may_not_change_knowledge_of_the_other_type():
 
 
 def test_a_request_is_recalled_in_the_models_words():
-    profile, writer, script = told(
-        {"knowledge": [TEA]},
-        texts=["Tea at five."],
-    )
+    profile, writer, script = told({"knowledge": [TEA]}, texts=["Tea at five."])
     script.answers = [
         json.dumps({"references": [{"subtype": "user_pattern", "alias": "tea time"}]}),
         json.dumps({"descriptions": [{"id": "k1", "text": "For tea the cup goes on the table."}]}),
