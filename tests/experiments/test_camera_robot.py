@@ -7,10 +7,9 @@ import pathlib
 
 import pytest
 
-from embodied_mem.language import OpenAIChatModel, RecordedChatModel
+from embodied_mem.language import OpenAIChatModel
 from embodied_mem.memory import LifelongMemory, Scope
 from embodied_mem.viewer.terminal import memory_data
-from experiments.analyses import camera_robot
 from experiments.analyses.camera_robot import DrawnHome, SceneServer, main, play
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -61,18 +60,3 @@ def test_its_pictures_are_in_the_records_and_in_the_page(tmp_path):
     pictures = [url for row in data["entries"] for url in row.get("pictures", ())]
     assert len(set(pictures)) >= 6
     assert all(url.startswith("data:image/png;base64,") for url in pictures)
-
-
-def test_a_recorded_run_replays_without_a_server(tmp_path):
-    home = DrawnHome()
-    server = SceneServer(home)
-    first = play(RecordedChatModel(OpenAIChatModel(server.url, "m"), tmp_path / "calls.jsonl"), home, tmp_path / "a")
-    server.close()
-    again = play(RecordedChatModel(None, tmp_path / "calls.jsonl", "m"), DrawnHome(), tmp_path / "b")
-    assert again == first
-
-
-def test_the_pictures_are_readable():
-    home = DrawnHome()
-    assert all(camera_robot._GLYPHS.get(sign) for place in home.places for sign in place.replace(" ", ""))
-    assert home.draw().std() > 20

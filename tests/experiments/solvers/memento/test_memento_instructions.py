@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.solvers.memento.memory import moves_of
-from experiments.solvers.memento.reading import (
-    HouseView,
-    PlaceWords,
-    is_description,
-    read_instruction,
-    request_in,
-)
+from experiments.solvers.memento.reading import HouseView, PlaceWords, is_description, read_instruction, request_in
 from experiments.solvers.memento.variants import HALVES, bare, reworded, templates
 
 HOUSE = """Task: x

@@ -21,17 +21,13 @@ from experiments.solvers.memento.protocol import (
     Recall,
     beside,
     build_profiles,
-    grouped,
-    kind_of,
     missing_rates,
     play_stage,
     published_scores,
     recall,
-    subtype_of,
     summary,
 )
 from experiments.solvers.memento.retrieval import TraceMemory
-from experiments.solvers.memento.variants import SHOWN
 
 
 class Repeater:
@@ -111,12 +107,6 @@ def test_a_needed_memory_replaces_a_hit_only_where_it_is_guaranteed(root, solved
     assert {trace.episode_id for trace in recall(memory, Recall(k=1))(question).memories} >= needed
 
 
-def test_the_format_is_what_the_agent_gets(root, solved):
-    given = recall(TraceMemory(solved.values()), Recall(k=3), shown=SHOWN["instruction_only"])
-    memories = given(load_records("single", root)[0]).memories
-    assert [trace.steps for trace in memories] == [()] * 3
-
-
 def test_a_run_at_the_limit_counts_the_call_that_is_not_played(root):
     records = load_records("acquisition", root)[:1]
 
@@ -146,14 +136,6 @@ def test_missing_rates_count_a_task_once_all_its_memories_are_found(root, solved
     joined = TraceMemory([dataclasses.replace(trace, scene_id=ALL_HOUSES) for trace in solved.values()])
     assert missing_rates(joined, records, "hybrid", len(solved), all_houses=True)["all"] == 0.0
     assert missing_rates(memory, records, "hybrid", len(solved), all_houses=True)["all"] == 1.0  # of no scene at hand
-
-
-def test_groups_by_kind_and_subtype(root, acquired):
-    runs = list(acquired.values())
-    rows = grouped(runs, None, lambda run: subtype_of(run.record))
-    assert sum(row["episodes"] for row in rows.values()) == len(runs)
-    kinds = {number: run.record["metadata"]["episode_type"] for number, run in acquired.items()}
-    assert set(kind_of(load_records("joint", root)[0], kinds).split(" + ")) <= {"object_semantics", "user_pattern"}
 
 
 def test_records_of_other_episodes_are_refused(root):

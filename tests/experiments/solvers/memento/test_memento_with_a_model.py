@@ -13,7 +13,6 @@ from small_encoder import write_encoder
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.benchmark import episodes_of
-from embodied_mem.language import ChatError
 from embodied_mem.memory.chat_writer import ChatWriter
 from embodied_mem.worlds.memento import generator
 from embodied_mem.worlds.memento.data import load_records, related_ids
@@ -89,30 +88,6 @@ def test_tables_summaries_and_profile_by_a_model_side_by_side(arguments, tmp_pat
     sums = [text for _, _, body in server.requests for text in [body["messages"][0]["content"]] if "Sum it up" in text]
     assert 0 < len(sums) <= report["stages"]["acquisition"]["episodes"]  # each memory once
     assert report["usage"]["calls"] == len(server.requests)
-
-
-def test_the_main_table_alone_is_the_default_and_has_no_profile(arguments, tmp_path):
-    server = Server(answers)
-    try:
-        report = main([*arguments, "--server", server.url])
-    finally:
-        server.close()
-    assert "formats" not in report
-    assert all("What is known of the user" not in str(body["messages"]) for _, _, body in server.requests)
-
-
-def test_a_budget_that_is_used_up_by_the_profile_ends_the_command(arguments):
-    def costly(body):
-        status, data, headers = answers(body)
-        is_act = "Assigned!" in data["choices"][0]["message"]["content"]
-        return status, data | {"usage": {"prompt_tokens": 1 if is_act else 10_000, "completion_tokens": 1}}, headers
-
-    server = Server(costly)
-    try:
-        with pytest.raises(ChatError, match="the budget of 9000 tokens is used up"):
-            main([*arguments, "--server", server.url, "--profile", "--max_total_tokens", "9000"])
-    finally:
-        server.close()
 
 
 def retrieved(arguments, strategy, said, record):
@@ -220,14 +195,3 @@ def test_a_summary_that_cannot_be_used_is_made_by_rules():
     assert show(trace).note == show(trace).note == "Took mug_0."
     other = dataclasses.replace(trace, episode_id="2")
     assert show(other) == summarised(other)
-
-
-def test_a_real_model_plays_with_its_own_profile_and_is_replayed(short_chat_server, arguments, tmp_path):
-    """Two layers of SmolLM2 by llama.cpp, whatever they say; that differs between processors."""
-    calls = tmp_path / "calls.jsonl"
-    few = [*arguments, "--num_tasks", "1", "--max_steps", "1", "--k", "1", "--profile", "--record", str(calls)]
-    report = main([*few, "--server", f"{short_chat_server}/v1"])
-    systems = [json.loads(line)["request"]["messages"][0]["content"] for line in calls.read_text().splitlines()]
-    for asked in ("a robot in a house", "list what it tells", "refers to"):
-        assert any(asked in system for system in systems)
-    assert reported(main(few)) == reported(report)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.solvers.scienceworld.agents import GoalPlayer, PlannerCritic
-from experiments.solvers.scienceworld.gold_paths import (
-    GoldPath,
-    Memories,
-)
+from experiments.solvers.scienceworld.gold_paths import GoldPath, Memories
 
 KITCHEN = "This room is called the kitchen. In it, you see: \n{}You also see:\n"
 MELT = "Your task is to melt {}. First, focus on the substance."
