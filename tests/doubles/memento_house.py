@@ -85,12 +85,7 @@ EPISODE = {
         _next_to("Cup_:0000", "Book_:0000"),
     ],
     "evaluation_proposition_dependencies": [
-        {
-            "proposition_indices": [2],
-            "depends_on": [0, 1],
-            "relation_type": "while_satisfied",
-            "dependency_mode": "any",
-        }
+        {"proposition_indices": [2], "depends_on": [0, 1], "relation_type": "while_satisfied", "dependency_mode": "any"}
     ],
     "evaluation_constraints": [
         {"type": "TemporalConstraint", "args": {"dag_edges": [], "n_propositions": 3}},

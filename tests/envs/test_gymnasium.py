@@ -96,15 +96,7 @@ def test_what_is_answered_and_taken_is_in_the_spaces(envs):
         assert actions in envs.action_space
         observations = envs.step(actions)[0]
         assert observations in envs.observation_space
-    for actions in (
-        ["look"] * 2,
-        ["look", "look", 3],
-        "abc",
-        None,
-        [b"look"] * 3,
-        {"a", "b", "c"},
-        iter("abc"),
-    ):
+    for actions in (["look"] * 2, ["look", "look", 3], "abc", None, [b"look"] * 3, {"a", "b", "c"}, iter("abc")):
         assert actions not in envs.action_space
         with pytest.raises(InvalidInputError):
             envs.step(actions)

@@ -149,11 +149,7 @@ def test_an_error_inside_is_the_reason_of_the_crash(opened):
     ("world", "path", "message"),
     [
         ("eb_habitat", "embodiedbench/envs/eb_habitat/datasets/base.pickle", r"pointer of Git LFS.*lfs pull"),
-        (
-            "eb_habitat",
-            "embodiedbench/envs/eb_habitat/data/objects/ycb/ycb.json",
-            r"ReplicaCAD data is a pointer",
-        ),
+        ("eb_habitat", "embodiedbench/envs/eb_habitat/data/objects/ycb/ycb.json", r"ReplicaCAD data is a pointer"),
         ("eb_alfred", "embodiedbench/envs/eb_alfred/data/json_2.1.0/trial/ann_0.json", r"pointer of Git LFS.*lfs pull"),
         ("memento", "val.json.gz", r"the episode file is a pointer of Git LFS.*lfs pull"),
         ("memento", "data/hssd-hab/hssd.json", r"HSSD is a pointer of Git LFS.*lfs pull"),
