@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "envs/scienceworld/circuits.h"
+#include "envs/scienceworld/mix.h"
 #include "envs/scienceworld/say.h"
 #include "envs/scienceworld/tables.h"
 
@@ -34,7 +36,6 @@ std::string MoveTo(World* world, Id id, Id to) {
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);
   world->Move(id, Ground(*world, to));
-  (*world)[id].slid = 0;
   return (connected ? "(disconnecting " + (*world)[id].name + ")" : "") + "You move the " + (*world)[id].name +
          " to the " + (*world)[to].name + ".";
 }
@@ -44,6 +45,7 @@ std::string Pour(World* world, Id id, Id to) {
   if (to == id) return "You can't move something into itself.";
   if (thing.container) {
     if (!thing.movable) return "The " + thing.name + " is not movable.";
+    if (!thing.open) return "The " + thing.name + " can't be poured out, because it's not open.";
     const std::string refusal = Refusal(*world, id, to);
     if (!refusal.empty()) return refusal;
     if (thing.inside.empty() && (thing.kind == Kind::kGround || thing.kind == Kind::kPlant))
@@ -70,63 +72,21 @@ std::string Pour(World* world, Id id, Id to) {
 
 std::string Dunk(World* world, Id id, Id to) {
   const Thing& thing = (*world)[id];
+  if (to == id) return "You can't dunk something into itself.";
   if (!thing.container) return "The " + thing.name + " is not a container.";
   if (!thing.movable) return "The " + thing.name + " is not moveable.";
   std::vector<Id> liquids;
   for (const Id inner : world->Sorted(to))
     if ((*world)[inner].has_material && (*world)[inner].material.state == "liquid") liquids.push_back(inner);
   if (liquids.empty()) return "The " + (*world)[to].name + " does not contain any liquids to dunk into.";
-  std::string names;
+  std::string names, cut;
   for (const Id liquid : liquids) {
+    if (world->Disconnect(liquid)) cut += "(disconnecting " + (*world)[liquid].name + ")";
     names += (names.empty() ? "" : ", ") + (*world)[liquid].name;
     world->Move(liquid, id);
   }
-  return "You dunk the " + (*world)[id].name + " in the " + (*world)[to].name + ", moving the liquids (" + names +
+  return cut + "You dunk the " + (*world)[id].name + " in the " + (*world)[to].name + ", moving the liquids (" + names +
          ") to the " + (*world)[id].name + ".";
-}
-
-std::string Mix(World* world, Id id) {
-  const Thing& thing = (*world)[id];
-  const std::size_t count = thing.inside.size() + (HasPoles(thing.kind) || thing.kind == Kind::kWire ? 2 : 0);
-  if (thing.kind == Kind::kAgent) return "There is only one thing (inventory)";
-  if (count == 0) return "That container is empty, so there are no items to mix.";
-  if (count == 1) return "There is only one thing (" + (*world)[thing.inside[0]].name + ")";
-  return "Mixing the contents of the " + thing.name + (thing.burning ? " (on fire)" : "") +
-         " does not appear to produce anything new.";
-}
-
-// Which terminal of what is meant; -1 for a thing, whose first free one is.
-int NamedEnd(const World& world, Id* id) {
-  const Thing& thing = world[*id];
-  if (thing.kind != Kind::kTerminal) return -1;
-  *id = thing.parent;
-  return thing.ticks;
-}
-
-std::string Connect(World* world, Id first, Id second) {
-  if (first == second) return "Something can't be connected to itself.";
-  int ends[2] = {-1, -1};
-  const int named[2] = {NamedEnd(*world, &first), NamedEnd(*world, &second)};
-  for (int k = 0; k < 2; ++k)
-    if (named[k] < 0 && HasPoles((*world)[k == 0 ? first : second].kind))
-      return "Connections must specify specific points of contact on polarized electrical components (e.g. anode, "
-             "cathode)";
-  for (int k = 0; k < 2; ++k)
-    if (named[k] < 0 && (*world)[k == 0 ? first : second].kind == Kind::kWire)
-      return "Connections must specify specific points of contact on unpolarized electrical components (e.g. terminal "
-             "1, terminal 2)";
-  for (int k = 0; k < 2; ++k) {
-    const Thing& thing = (*world)[k == 0 ? first : second];
-    for (int t = 1; t >= 0; --t)
-      if (thing.link[t] == kNone && (named[k] < 0 || named[k] == t)) ends[k] = t;
-    if (ends[k] < 0)
-      return (named[k] < 0 ? "" : std::string(TerminalName(thing.kind, named[k])) + " on ") + thing.name +
-             " is already connected, and must be disconnected before it can be connected to something else";
-  }
-  (*world)[first].link[ends[0]] = second * 2 + ends[1];
-  (*world)[second].link[ends[1]] = first * 2 + ends[0];
-  return std::string(TerminalName((*world)[first].kind, ends[0])) + " on " + (*world)[first].name +
-         " is now connected to " + TerminalName((*world)[second].kind, ends[1]) + " on " + (*world)[second].name;
 }
 
 std::string Chop(World* world, Id id) {
@@ -236,12 +196,7 @@ std::string Act(World* world, const Action& action) {
     case Verb::kOpen: return SetOpen(world, id, true);
     case Verb::kClose: return SetOpen(world, id, false);
     case Verb::kConnect: return Connect(world, id, action.second);
-    case Verb::kDisconnect:
-      if ((*world)[id].kind == Kind::kTerminal)
-        return "You must disconnect entire objects (such as " + (*world)[(*world)[id].parent].name +
-               ") instead of just single terminals";
-      world->Disconnect(id);
-      return (*world)[id].name + " has been disconnected";
+    case Verb::kDisconnect: return Disconnect(world, id);
     case Verb::kDunk: return Dunk(world, id, action.second);
     case Verb::kEat:
       if (!(*world)[id].edible) return "The " + (*world)[id].name + " is not edible.";
@@ -264,7 +219,7 @@ std::string Act(World* world, const Action& action) {
       return text;
     }
     case Verb::kLookIn: return DescribeInside(*world, id);
-    case Verb::kMix: return Mix(world, id);
+    case Verb::kMix: return (*world)[id].kind == Kind::kTerminal ? kUnknownAction : Mix(world, id);
     case Verb::kMove: return MoveTo(world, id, action.second);
     case Verb::kPickUp: return MoveTo(world, id, world->inventory);
     case Verb::kPutDown: return MoveTo(world, id, world->room());

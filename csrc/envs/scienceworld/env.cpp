@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "envs/scienceworld/act.h"
+#include "envs/scienceworld/circuits.h"
 #include "envs/scienceworld/say.h"
 #include "envs/scienceworld/tick.h"
 
@@ -13,8 +14,6 @@ namespace embodied_mem::scienceworld {
 namespace {
 
 constexpr const char* kUnknown = "No known action matches that input.";
-constexpr const char* kNoAnswer =
-    "Unknown action.  Type 'help' for a list of actions, and 'objects' for a list of possible object referents. ";
 constexpr const char* kQuestion =
     "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):\n";
 
@@ -46,15 +45,17 @@ void Env::Step(std::string_view action) {
   ++num_steps_;
   if (!question_.empty()) {
     const std::vector<Action> question = std::exchange(question_, {});
+    looked_at_ = kNone;
     std::size_t number = 0;
     const bool digits = !action.empty() && action.size() < 6 &&
                         std::all_of(action.begin(), action.end(), [](char c) { return c >= '0' && c <= '9'; });
     for (const char c : action) number = number * 10 + static_cast<std::size_t>(c - '0');
     if (digits && number < question.size()) Play(question[number]);
-    else observation_ = kNoAnswer;
+    else Pass(1), observation_ = kUnknownAction;
     return;
   }
-  std::vector<Action> meant = Parse(world_, action, task_->teleports);
+  ShowEnds(&world_, action);
+  std::vector<Action> meant = Parse(world_, action, task_->teleports, task_->wires);
   if (meant.empty()) {
     observation_ = kUnknown;
   } else if (meant.size() == 1) {
@@ -69,6 +70,7 @@ void Env::Step(std::string_view action) {
 
 void Env::Play(const Action& action) {
   int ticks = 1;
+  looked_at_ = action.verb == Verb::kLookAt ? action.first : kNone;
   switch (action.verb) {
     case Verb::kLookAround:
       observation_ = Look();
@@ -87,6 +89,8 @@ void Env::Play(const Action& action) {
       world_.focus = start_focus_ = kNone;
       focused_ = 0;
       picked_ = near_door_ = moved_ = there_ = false;
+      start_ = world_.room();
+      tried_.Reset();
       break;
     case Verb::kWait:
       observation_ = "You decide to wait for 10 iterations.";
@@ -100,6 +104,10 @@ void Env::Play(const Action& action) {
   }
   for (std::size_t at = 0; (at = observation_.find("  ", at)) != std::string::npos;) observation_.erase(at, 1);
   Trim(&observation_);
+  Pass(ticks);
+}
+
+void Env::Pass(int ticks) {
   for (int k = 0; k < ticks; ++k) {
     Tick(&world_);
     CountGoals();
@@ -122,8 +130,9 @@ bool Env::Fits(Asked asked, Id target) const {
 void Env::CountGoals() {
   if (completed_ || failed_) return;
   const Task& task = *task_;
-  if (world_.room() != start_) moved_ = true;
+  if (world_.room() != start_ || start_ == task.place) moved_ = true;
   if (world_.room() == task.place) there_ = true;
+  tried_.Count(world_, task.trials, looked_at_);
   for (const Id door : world_.DoorsOf(world_.room())) near_door_ = near_door_ || world_[door].open;
   if (focused_ < task.focus.size() && world_.focus != kNone && world_.focus != start_focus_) {
     if (Fits(task.focus[focused_], task.targets[focused_])) {
@@ -145,10 +154,10 @@ int Env::score() const {
   if (completed_ || task_ == nullptr) return completed_ ? 100 : 0;
   const Task& task = *task_;
   const int asked = static_cast<int>(task.focus.size()) + (task.box == kNone ? 0 : 1);
-  const int on_the_way =
-      (task.pick ? 1 : 0) + (task.door ? 1 : 0) + (task.move ? 1 : 0) + (task.place != kNone ? 1 : 0);
-  const int counted =
-      (task.pick && picked_ ? 1 : 0) + (task.door && near_door_ ? 1 : 0) + (moved_ ? 1 : 0) + (there_ ? 1 : 0);
+  const int on_the_way = (task.pick ? 1 : 0) + (task.door ? 1 : 0) + (task.move ? 1 : 0) +
+                         (task.place != kNone ? 1 : 0) + (task.trials.any() ? Trials::kSteps : 0);
+  const int counted = (task.pick && picked_ ? 1 : 0) + (task.door && near_door_ ? 1 : 0) + (moved_ ? 1 : 0) +
+                      (there_ ? 1 : 0) + tried_.counted();
   const double share = static_cast<double>(focused_) / asked +
                        (on_the_way == 0 ? 0.0 : static_cast<double>(counted) / on_the_way / (asked + 1));
   return static_cast<int>(std::lround(100 * std::min(share, 1.0)));

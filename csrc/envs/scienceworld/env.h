@@ -45,6 +45,7 @@ class Env {
 
  private:
   void Play(const Action& action);
+  void Pass(int ticks);
   void CountGoals();
   bool Fits(Asked asked, Id target) const;
 
@@ -55,6 +56,8 @@ class Env {
   std::string observation_;
   std::size_t focused_ = 0;  // of task_->focus
   Id start_ = kNone, start_focus_ = kNone;
+  Tried tried_;
+  Id looked_at_ = kNone;  // by this step
   int num_steps_ = 0;
   bool picked_ = false, near_door_ = false, moved_ = false, there_ = false, completed_ = false, failed_ = false;
 };

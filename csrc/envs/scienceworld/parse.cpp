@@ -56,15 +56,15 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-void Collect(const World& world, Id id, std::vector<Id>* found) {
+void Collect(const World& world, Id id, bool all_ends, std::vector<Id>* found) {
   found->push_back(id);
   const Thing& thing = world[id];
   for (const Id drain : world.drains)
     if (thing.kind != Kind::kRoom && world[drain].parent == id) found->push_back(drain);
-  for (const Id end : world.ends)
-    if (world[end].parent == id) found->push_back(end);
+  if (thing.end != kNone && (all_ends || ShowsEnds(thing.kind)))
+    found->insert(found->end(), {thing.end, thing.end + 1});
   if (thing.kind != Kind::kAgent && !thing.open) return;
-  for (const Id inner : thing.inside) Collect(world, inner, found);
+  for (const Id inner : thing.inside) Collect(world, inner, all_ends, found);
 }
 
 // The names of what a command can mean, made once for it.
@@ -109,10 +109,10 @@ class Lexicon {
 
 }  // namespace
 
-std::vector<Id> Visible(const World& world) {
+std::vector<Id> Visible(const World& world, bool all_ends) {
   const Id room = world.room();
   std::vector<Id> found;
-  Collect(world, room, &found);
+  Collect(world, room, all_ends, &found);
   for (const Id door : world.DoorsOf(room)) {
     found.push_back(door);
     found.push_back(world[door].leads);
@@ -120,11 +120,11 @@ std::vector<Id> Visible(const World& world) {
   return found;
 }
 
-std::vector<Action> Parse(const World& world, std::string_view command, bool teleports) {
+std::vector<Action> Parse(const World& world, std::string_view command, bool teleports, bool wires) {
   std::string text = Lower(command);
   while (!text.empty() && text.back() == ' ') text.pop_back();
   std::vector<Action> found;
-  const std::vector<Id> visible = Visible(world);
+  const std::vector<Id> visible = Visible(world, true);
   Lexicon lexicon(world, visible);
   const auto add = [&](Verb verb, Id first, Id second) {
     for (const Action& action : found)
@@ -132,6 +132,7 @@ std::vector<Action> Parse(const World& world, std::string_view command, bool tel
     found.push_back({verb, first, second});
   };
   for (const Template& row : kTemplates) {
+    if (!wires && (row.verb == Verb::kConnect || row.verb == Verb::kDisconnect)) continue;
     const std::string_view begin = row.begin;
     if (row.middle != nullptr && *row.middle == '\0') {
       if (text == begin) add(row.verb, kNone, kNone);

@@ -44,10 +44,10 @@ struct Action {
   Id first = kNone, second = kNone;
 };
 
-// Everything that the agent can name now: terminals as thing * 2 + terminal are not in it.
-std::vector<Id> Visible(const World& world);
+// Everything that the agent can name now; terminals of what is no device are in it if asked for and made.
+std::vector<Id> Visible(const World& world, bool all_ends = false);
 // What a command can mean; empty where it means nothing.
-std::vector<Action> Parse(const World& world, std::string_view command, bool teleports);
+std::vector<Action> Parse(const World& world, std::string_view command, bool teleports, bool wires);
 // The words of one meaning, as the question lists it.
 std::string Words(const World& world, const Action& action);
 

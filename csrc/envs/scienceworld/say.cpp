@@ -60,6 +60,7 @@ const char* StageName(const Thing& thing) { return StagesOf(thing)[static_cast<s
 
 std::string DisplayName(const World& world, Id id) {
   const Thing& thing = world[id];
+  if (thing.kind == Kind::kPlane) return thing.name + thing.words;
   if (thing.kind != Kind::kAnimal) return thing.name;
   const std::string stage = StageName(thing);
   const std::string what = thing.words.empty() ? thing.name : thing.words;
@@ -92,6 +93,7 @@ std::string Describe(const World& world, Id id, bool close) {
       return (vowel ? "an " : "a ") + looks + fire;
     }
     case Kind::kTerminal:
+      if (!ShowsEnds(world[thing.parent].kind)) return "<ERROR: Could not retrieve object description>";
       return a + ". it is connected to: " + LinkName(world, world[thing.parent].link[thing.ticks]) + ".";
     case Kind::kPicture: return close && !thing.words.empty() ? a + thing.words : a;
     case Kind::kDrawer: {
@@ -142,8 +144,7 @@ std::string Describe(const World& world, Id id, bool close) {
           a + ", which is turned " + (thing.active ? "on" : "off") + ". " + Inside(world, thing, id, where, close);
       const Id drain = Drain(world, id);
       if (close && drain != kNone)
-        text += std::string(thing.inside.empty() ? " " : "") + "The drain is " +
-                (world[drain].open ? "open" : "closed") + ".";
+        text += std::string(" The drain is ") + (world[drain].open ? "open" : "closed") + ".";
       return text;
     }
     case Kind::kToilet: {
@@ -159,15 +160,13 @@ std::string Describe(const World& world, Id id, bool close) {
     case Kind::kPlane: {
       std::string text = "an inclined plane" + thing.words;
       if (thing.inside.empty()) return text;
-      text += ", with: ";
-      bool first = true;
-      for (const Id inner : world.Sorted(id)) {
-        text += (first ? "" : ", ") + Describe(world, inner);
-        const int percent = static_cast<int>(world[inner].slid * 100);
-        text += world[inner].slid >= 1 ? " at the bottom of the plane"
-                : percent == 0         ? " at the top of the plane"
-                                       : " approximately " + std::to_string(percent) + "% down the plane";
-        first = false;
+      text += ", with:  ";
+      for (const Id inner : thing.inside) {
+        const double percent = world[inner].slid * thing.slope;
+        text += (inner == thing.inside[0] ? "a " : ", a ") + DisplayName(world, inner);
+        if (percent >= 100) text += " at the bottom of the plane";
+        else if (percent < 1) text += " at the top of the plane";
+        else text += " approximately " + std::to_string(std::lround(percent)) + "% down the plane";
       }
       return text;
     }

@@ -16,7 +16,7 @@ std::string DescribeRoom(const World& world, Id room);
 std::string DescribeInventory(const World& world);
 // All names that mean the thing; doors and drains have theirs from where they are.
 std::vector<std::string> Names(const World& world, Id id);
-std::string DisplayName(const World& world, Id id);  // of a living thing with its stage, else its name
+std::string DisplayName(const World& world, Id id);  // of an animal with its stage, of a plane with its surface
 const char* StageName(const Thing& thing);
 // "door between bathroom and kitchen".
 std::string DoorName(const World& world, Id id);

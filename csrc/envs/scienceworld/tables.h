@@ -23,6 +23,8 @@ double BurnsAt(const Thing& thing);
 Thing Substance(const char* name, Kind kind, const char* color, const char* state);
 
 inline bool HasPoles(Kind kind) { return kind == Kind::kBattery || kind == Kind::kBulb || kind == Kind::kSwitch; }
+// Whether its terminals are listed among what can be done; everything else has some too.
+inline bool ShowsEnds(Kind kind) { return HasPoles(kind) || kind == Kind::kWire; }
 inline const char* TerminalName(Kind kind, int terminal) {
   if (HasPoles(kind)) return terminal == 0 ? "anode" : "cathode";
   return terminal == 0 ? "terminal 1" : "terminal 2";

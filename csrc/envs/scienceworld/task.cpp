@@ -92,6 +92,7 @@ Thing ReadThing(const Reader& reader, const JsonValue& entry) {
   if (const JsonValue* material = entry.Find("m")) ReadMaterial(reader, *material, &thing);
   thing.born_name = thing.name;
   thing.born_state = thing.material.state;
+  if (const JsonValue* slope = entry.Find("slope")) thing.slope = reader.Number(*slope);
   if (const JsonValue* heats = entry.Find("heat")) thing.heats = true, thing.heats_to = reader.Number(*heats);
   if (const JsonValue* cools = entry.Find("cool")) thing.cools = true, thing.cools_to = reader.Number(*cools);
   for (const char flag : reader.Text(reader.Member(entry, "f"))) {
@@ -122,6 +123,7 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
   task->id = reader.Text(reader.Member(root, "id"));
   task->goal = reader.Text(reader.Member(root, "goal"));
   task->teleports = reader.Member(root, "teleports").kind == JsonValue::Kind::kTrue;
+  if (const JsonValue* wires = root.Find("wires")) task->wires = wires->kind == JsonValue::Kind::kTrue;
   const std::vector<JsonValue>& things = reader.Items(reader.Member(root, "things"));
   World& world = task->world;
   for (std::size_t i = 0; i < things.size(); ++i) {
@@ -147,19 +149,8 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
   if (world.universe == kNone || world.agent == kNone || world.inventory == kNone || world.RoomOf(world.agent) == kNone)
     reader.Fail(root, "things with a universe, an agent in a room and its inventory");
   const auto count = static_cast<Id>(world.things.size());
-  for (Id id = 0; id < count; ++id) {
-    const Kind kind = world[id].kind;
-    if (!HasPoles(kind) && kind != Kind::kWire) continue;
-    for (int terminal = 0; terminal < 2; ++terminal) {
-      Thing end;
-      end.kind = Kind::kTerminal;
-      end.name = TerminalName(kind, terminal);
-      end.parent = id;
-      end.ticks = terminal;
-      world.things.push_back(std::move(end));
-      world.ends.push_back(static_cast<Id>(world.things.size()) - 1);
-    }
-  }
+  for (Id id = 0; id < count; ++id)
+    if (ShowsEnds(world[id].kind)) world.AddEnds(id);
   for (const Id door : world.doors)
     for (const Id other : world.doors)
       if (world[other].parent == world[door].leads && world[other].leads == world[door].parent)
@@ -179,6 +170,12 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
   }
   if (const JsonValue* box = root.Find("box")) task->box = reader.ThingId(*box, things.size());
   if (const JsonValue* place = root.Find("place")) task->place = reader.ThingId(*place, things.size());
+  if (const JsonValue* trials = root.Find("trials")) {
+    const std::vector<JsonValue>& items = reader.Items(*trials);
+    if (items.size() != 4) reader.Fail(*trials, "two planes, a block and a watch");
+    Id* const parts[] = {&task->trials.planes[0], &task->trials.planes[1], &task->trials.block, &task->trials.watch};
+    for (std::size_t i = 0; i < items.size(); ++i) *parts[i] = reader.ThingId(items[i], things.size());
+  }
   task->move = task->place != kNone;
   task->pick = task->door = task->box != kNone;
   if (task->focus.empty()) reader.Fail(root, "something to focus on");

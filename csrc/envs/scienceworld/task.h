@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "envs/scienceworld/trials.h"
 #include "envs/scienceworld/world.h"
 
 namespace embodied_mem::scienceworld {
@@ -23,7 +24,8 @@ struct Task {
   Id box = kNone;                                 // where the focused thing belongs at last
   Id place = kNone;                               // a room that counts on the way
   bool pick = false, door = false, move = false;  // what else counts on the way
-  bool teleports = false;
+  Trials trials;
+  bool teleports = false, wires = true;  // whether that can be done
 };
 
 // Throws GameFileError for text that is none; `name` stands in the message.

@@ -186,6 +186,8 @@ void TickThing(World* world, Id id) {
     Thing& thing = (*world)[id];
     if (thing.kind == Kind::kAnimal) GrowAnimal(&thing);
     if (thing.kind == Kind::kStopwatch && thing.active) ++thing.ticks;
+    if (thing.kind == Kind::kPlane)
+      for (const Id inner : thing.inside) ++(*world)[inner].slid;
     const bool runs = thing.kind == Kind::kSink && thing.active;
     const bool flushes = thing.kind == Kind::kToilet && (thing.active || thing.ticks > 0);
     if (thing.fills || runs || flushes) Fill(world, id);
@@ -194,10 +196,11 @@ void TickThing(World* world, Id id) {
   Conduct(world, id);
   if ((*world)[id].kind == Kind::kToilet) {
     Thing& toilet = (*world)[id];
-    if (toilet.active || toilet.ticks > 0) ++toilet.ticks;
+    const bool flushed = toilet.ticks > 0;
+    if (toilet.active || flushed) ++toilet.ticks;
     if (toilet.ticks == kFlushes) toilet.ticks = 0, toilet.active = false;
     for (const Id drain : world->drains)
-      if ((*world)[drain].parent == id) (*world)[drain].open = (*world)[id].ticks > 0;
+      if ((*world)[drain].parent == id && !(flushed && toilet.ticks > 0)) (*world)[drain].open = toilet.ticks > 0;
   }
   const std::vector<Id> inside = (*world)[id].inside;
   for (const Id inner : inside)

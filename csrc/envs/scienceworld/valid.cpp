@@ -35,7 +35,7 @@ std::vector<std::string> Unique(const World& world, const std::vector<Id>& ids) 
 
 }  // namespace
 
-std::vector<std::string> ValidCommands(const World& world, bool teleports) {
+std::vector<std::string> ValidCommands(const World& world, bool teleports, bool wires) {
   const std::vector<Id> ids = Visible(world);
   const std::vector<std::string> names = Unique(world, ids);
   std::vector<std::string> found = {"look around", "inventory", "task", "reset task", "wait", "wait1"};
@@ -77,7 +77,7 @@ std::vector<std::string> ValidCommands(const World& world, bool teleports) {
   one("pick up ", movable);
   one("focus on ", any);
   one("mix ", [](const Thing& t) { return t.kind != Kind::kTerminal; });
-  one("disconnect ", any);
+  if (wires) one("disconnect ", any);
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (world[ids[i]].parent == world.inventory) found.push_back("put down " + names[i]);
   two("move ", " to ", movable, holds);
@@ -89,7 +89,7 @@ std::vector<std::string> ValidCommands(const World& world, bool teleports) {
       holds);
   two("dunk ", " into ", [&](const Thing& t) { return holds(t) && holds_liquid(t); }, holds);
   two("use ", " on ", tool, any);
-  two("connect ", " to ", any, any);
+  if (wires) two("connect ", " to ", any, any);
   return found;
 }
 

@@ -9,6 +9,6 @@
 namespace embodied_mem::scienceworld {
 
 // Each names its things so that it means one action, where there is such a name.
-std::vector<std::string> ValidCommands(const World& world, bool teleports);
+std::vector<std::string> ValidCommands(const World& world, bool teleports, bool wires);
 
 }  // namespace embodied_mem::scienceworld

@@ -1,6 +1,9 @@
-#include <algorithm>
-
 #include "envs/scienceworld/world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "envs/scienceworld/tables.h"
 
 namespace embodied_mem::scienceworld {
 
@@ -24,6 +27,7 @@ void World::Move(Id id, Id to) {
     from.erase(std::remove(from.begin(), from.end(), id), from.end());
   }
   thing.parent = to;
+  thing.slid = 0;
   if (to != kNone) (*this)[to].inside.push_back(id);
 }
 
@@ -41,7 +45,22 @@ Id World::Add(Thing thing, Id parent) {
   return id;
 }
 
+void World::AddEnds(Id id) {
+  if ((*this)[id].end != kNone) return;
+  const Kind kind = (*this)[id].kind;
+  (*this)[id].end = static_cast<Id>(things.size());
+  for (int terminal = 0; terminal < 2; ++terminal) {
+    Thing end;
+    end.kind = Kind::kTerminal;
+    end.name = TerminalName(kind, terminal);
+    end.parent = id;
+    end.ticks = terminal;
+    things.push_back(std::move(end));
+  }
+}
+
 bool World::Disconnect(Id id) {
+  id = Face(id);
   bool any = false;
   for (Id& link : (*this)[id].link) {
     if (link == kNone) continue;

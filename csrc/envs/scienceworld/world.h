@@ -3,6 +3,7 @@
 // A World is a value: copying it is its snapshot. Things are numbered; one that is gone keeps its number.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -90,16 +91,18 @@ struct Thing {
   std::string born_state;
   int stage = 0, stage_ticks = 0, dry_ticks = 0, bare_ticks = 0;  // of these without water, without soil
   bool sick = false, dead = false;
-  // A door leads from its parent to `leads`; `other` is its other face. A plane: how far a thing has slid.
+  // A door leads from its parent to `leads`; `other` is its other face.
   Id leads = kNone, other = kNone;
-  double slope = 0, slid = 0;
+  double slope = 0;             // of a plane: percent of it that things slide in a tick
+  int slid = 0;                 // ticks on a plane
   int ticks = 0;                // of a stopwatch; which one a terminal is
+  Id end = kNone;               // its first terminal; its second is the next number
   Id link[2] = {kNone, kNone};  // what its two terminals are connected to, as thing * 2 + terminal
 };
 
 struct World {
   std::vector<Thing> things;
-  std::vector<Id> doors, drains, ends;  // in no contents
+  std::vector<Id> doors, drains;  // in no contents
   Id sewer = kNone, agent = kNone, inventory = kNone, universe = kNone, focus = kNone;
   int ticks = 0;
 
@@ -110,8 +113,10 @@ struct World {
   bool Within(Id id, Id outer) const;  // id is outer or somewhere inside it
   void Move(Id id, Id to);
   void Remove(Id id);
-  bool Disconnect(Id id);  // whether it was connected
+  Id Face(Id id) const { return std::max(id, (*this)[id].other); }  // of a door the one that stands for both
+  bool Disconnect(Id id);                                           // whether it was connected
   Id Add(Thing thing, Id parent);
+  void AddEnds(Id id);                           // its terminals, unless it has them
   std::vector<Id> Sorted(Id id) const;           // contents by name
   std::vector<Id> DoorsOf(Id room) const;        // as they were made
   std::vector<Id> SortedDoorsOf(Id room) const;  // by where they lead

@@ -8,6 +8,7 @@ A beginning is what `csrc/envs/scienceworld/task.h` reads: things with what they
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -60,7 +61,27 @@ _LIFESPAN = {
     "lifespan-longest-lived": (max,), "lifespan-shortest-lived": (min,),
     "lifespan-longest-lived-then-shortest-lived": (max, min),
 }  # fmt: skip
-NATIVE_GAMES = (*_FINDS, *_LIFESPAN)
+_ANGLES = {"B": 70, "C": 80, "D": 20, "E": 10, "F": 60, "G": 40, "H": 30, "J": 50}
+"""Degrees of planes by their letters."""
+
+_FRICTIONS = {
+    "titanium": 0, "plastic": 0.1, "glass": 0.2, "paper": 0.2, "wood": 0.2, "cloth": 0.3, "greenpaint": 0.3, "tin": 0.3,
+    "chocolate": 0.32, "bronze": 0.4, "lead": 0.43, "aluminum": 0.45, "brass": 0.5, "caesium": 0.5, "copper": 0.6,
+    "steel": 0.6, "zinc": 0.62, "ceramic": 0.65, "iron": 0.7, "platinum": 0.8, "rubber": 0.95, "sandpaper": 0.98,
+    "unknown material B": 0.7, "unknown material C": 0.4, "unknown material D": 0.6, "unknown material E": 0.2,
+    "unknown material F": 0.8, "unknown material G": 0.3, "unknown material H": 0.9, "unknown material J": 0.9,
+}  # fmt: skip
+"""Frictions of surfaces, measured by how far blocks slide; what they stand on has 45 degrees."""
+
+_TOOLS = (r"\w+ block|brick", "stopwatch")
+_PLANES = {
+    "inclined-plane-determine-angle": {"steepest": max, "shallowest": min},
+    "inclined-plane-friction-named-surfaces": {"least": max, "most": min},
+    "inclined-plane-friction-unnamed-surfaces": {"least": max, "most": min},
+}
+"""The word of a goal for its plane, and whether things slide the most or the least on that."""
+
+NATIVE_GAMES = (*_FINDS, *_LIFESPAN, *_PLANES)
 """Tasks whose beginnings can be captured."""
 
 
@@ -108,6 +129,7 @@ class _Capture:
             "id": f"{self._game}/{self._variation}",
             "goal": self._goal,
             "teleports": bool({"easy", "teleportAction"} & set(self._simplifications)),
+            "wires": not {"easy", "noElectricalAction"} & set(self._simplifications),
             "things": self._things,
             **self._aims(rooms),
         }
@@ -194,8 +216,11 @@ class _Capture:
         if node["name"] == "book shelf":
             thing["k"] = "box"
         if kind == "plane":
-            surface = re.search(r"with a ([^,]{1,60}) surface", " ".join(names))
-            thing["w"] = f" with a {surface[1]} surface" if surface else ""
+            full = next(name for name in names if re.fullmatch("inclined plane (.|with a .+ surface)", name))
+            thing["w"] = full.removeprefix("inclined plane")
+            surface = thing["w"].removeprefix(" with a ").removesuffix(" surface").strip()
+            angle, friction = (_ANGLES[surface], 0.5) if surface in _ANGLES else (45, _FRICTIONS[surface])
+            thing["slope"] = round(10 * (1 - friction) * math.sin(math.radians(angle)), 12)
         if kind == "pillow":
             thing["w"] = "white pillow"
         if node["name"] == "apple":
@@ -210,6 +235,15 @@ class _Capture:
             }  # fmt: skip
             aims = [pick(spans, key=lambda number: spans[number]) for pick in _LIFESPAN[self._game]]
             return {"focus": aims, "place": rooms["outside"]}
+        if self._game in _PLANES:
+            planes = {i: thing["slope"] for i, thing in enumerate(self._things) if thing["k"] == "plane"}
+            (aim,) = (planes_of for word, planes_of in _PLANES[self._game].items() if word in self._goal)
+            tools = [next(i for i, t in enumerate(self._things) if re.fullmatch(n, t["n"])) for n in _TOOLS]
+            return {
+                "focus": [aim(planes, key=planes.__getitem__)],
+                "place": rooms["workshop"],
+                "trials": [*planes, *tools],
+            }
         match = re.search(r"move it to the (\w+ box) in the (.+)\.", self._goal)
         boxes = [i for i, thing in enumerate(self._things) if match and thing["n"] == match[1]]
         if match is None or len(boxes) != 1:
