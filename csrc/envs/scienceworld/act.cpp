@@ -219,7 +219,9 @@ std::string Act(World* world, const Action& action) {
       return text;
     }
     case Verb::kLookIn: return DescribeInside(*world, id);
-    case Verb::kMix: return (*world)[id].kind == Kind::kTerminal ? kUnknownAction : Mix(world, id);
+    case Verb::kMix:
+      if ((*world)[id].kind == Kind::kTerminal || (*world)[id].kind == Kind::kGround) return kUnknownAction;
+      return Mix(world, id);
     case Verb::kMove: return MoveTo(world, id, action.second);
     case Verb::kPickUp: return MoveTo(world, id, world->inventory);
     case Verb::kPutDown: return MoveTo(world, id, world->room());

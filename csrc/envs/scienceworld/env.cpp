@@ -89,7 +89,6 @@ void Env::Play(const Action& action) {
       world_.focus = start_focus_ = kNone;
       focused_ = 0;
       picked_ = near_door_ = moved_ = there_ = false;
-      start_ = world_.room();
       tried_.Reset();
       break;
     case Verb::kWait:

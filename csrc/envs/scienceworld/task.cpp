@@ -172,9 +172,11 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
   if (const JsonValue* place = root.Find("place")) task->place = reader.ThingId(*place, things.size());
   if (const JsonValue* trials = root.Find("trials")) {
     const std::vector<JsonValue>& items = reader.Items(*trials);
-    if (items.size() != 4) reader.Fail(*trials, "two planes, a block and a watch");
-    Id* const parts[] = {&task->trials.planes[0], &task->trials.planes[1], &task->trials.block, &task->trials.watch};
+    if (items.size() != 3) reader.Fail(*trials, "two planes and a block");
+    Id* const parts[] = {&task->trials.planes[0], &task->trials.planes[1], &task->trials.block};
     for (std::size_t i = 0; i < items.size(); ++i) *parts[i] = reader.ThingId(items[i], things.size());
+    for (Id id = 0; id < static_cast<Id>(things.size()); ++id)
+      if (world[id].kind == Kind::kStopwatch) task->trials.watches.push_back(id);
   }
   task->move = task->place != kNone;
   task->pick = task->door = task->box != kNone;

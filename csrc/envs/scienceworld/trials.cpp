@@ -6,9 +6,15 @@ namespace embodied_mem::scienceworld {
 
 void Tried::Count(const World& world, const Trials& trials, Id looked_at) {
   if (!trials.any()) return;
-  const bool runs = world[trials.watch].active;
+  bool runs = false, stands = false, read = false;
+  for (const Id watch : trials.watches) {
+    read = read || watch == looked_at;
+    if (!world.InView(watch)) continue;
+    (world[watch].active ? runs : stands) = true;
+  }
+  const Id under = world.InView(trials.block) ? world[trials.block].parent : kNone;
   for (int k = 0; k < 2; ++k) {
-    const bool now[4] = {world[trials.block].parent == trials.planes[k], runs, !runs, looked_at == trials.watch};
+    const bool now[4] = {under == trials.planes[k], runs, stands, read};
     for (int step = 0; step < 4; ++step) {
       const int bit = 4 * k + step;
       if (!now[step] || (step > 0 && (ever_ >> (bit - 1) & 1) == 0)) continue;
@@ -17,6 +23,8 @@ void Tried::Count(const World& world, const Trials& trials, Id looked_at) {
     }
   }
 }
+
+void Tried::Reset() { counted_ = ever_ & 0x88; }
 
 int Tried::counted() const { return static_cast<int>(std::bitset<8>(counted_).count()); }
 

@@ -13,6 +13,15 @@ Id World::RoomOf(Id id) const {
   return id;
 }
 
+bool World::InView(Id id) const {
+  for (std::size_t steps = 0; id != kNone && steps < things.size(); ++steps) {
+    id = (*this)[id].parent;
+    if (id == room()) return true;
+    if (id == kNone || ((*this)[id].kind != Kind::kAgent && !(*this)[id].open)) return false;
+  }
+  return false;
+}
+
 bool World::Within(Id id, Id outer) const {
   // What was put into something inside it is nowhere: its parents go round.
   for (std::size_t steps = 0; id != kNone && steps < things.size(); ++steps, id = (*this)[id].parent)

@@ -110,6 +110,7 @@ struct World {
   const Thing& operator[](Id id) const { return things[static_cast<std::size_t>(id)]; }
   Id room() const { return things[static_cast<std::size_t>(agent)].parent; }
   Id RoomOf(Id id) const;
+  bool InView(Id id) const;            // whether it is in the agent's room, in nothing closed
   bool Within(Id id, Id outer) const;  // id is outer or somewhere inside it
   void Move(Id id, Id to);
   void Remove(Id id);

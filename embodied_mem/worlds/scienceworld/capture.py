@@ -65,15 +65,15 @@ _ANGLES = {"B": 70, "C": 80, "D": 20, "E": 10, "F": 60, "G": 40, "H": 30, "J": 5
 """Degrees of planes by their letters."""
 
 _FRICTIONS = {
-    "titanium": 0, "plastic": 0.1, "glass": 0.2, "paper": 0.2, "wood": 0.2, "cloth": 0.3, "greenpaint": 0.3, "tin": 0.3,
-    "chocolate": 0.32, "bronze": 0.4, "lead": 0.43, "aluminum": 0.45, "brass": 0.5, "caesium": 0.5, "copper": 0.6,
-    "steel": 0.6, "zinc": 0.62, "ceramic": 0.65, "iron": 0.7, "platinum": 0.8, "rubber": 0.95, "sandpaper": 0.98,
+    "titanium": 0, "soapy water": 0.06, "plastic": 0.1, "glass": 0.2, "paper": 0.2, "wood": 0.2,
+    "cloth": 0.3, "greenpaint": 0.3, "tin": 0.3, "chocolate": 0.32, "bronze": 0.4,
+    "lead": 0.43, "aluminum": 0.45, "brass": 0.5, "caesium": 0.5, "copper": 0.6, "steel": 0.6,
+    "zinc": 0.62, "ceramic": 0.65, "iron": 0.7, "platinum": 0.8, "rubber": 0.95, "sandpaper": 0.98,
     "unknown material B": 0.7, "unknown material C": 0.4, "unknown material D": 0.6, "unknown material E": 0.2,
     "unknown material F": 0.8, "unknown material G": 0.3, "unknown material H": 0.9, "unknown material J": 0.9,
 }  # fmt: skip
 """Frictions of surfaces, measured by how far blocks slide; what they stand on has 45 degrees."""
 
-_TOOLS = (r"\w+ block|brick", "stopwatch")
 _PLANES = {
     "inclined-plane-determine-angle": {"steepest": max, "shallowest": min},
     "inclined-plane-friction-named-surfaces": {"least": max, "most": min},
@@ -238,11 +238,11 @@ class _Capture:
         if self._game in _PLANES:
             planes = {i: thing["slope"] for i, thing in enumerate(self._things) if thing["k"] == "plane"}
             (aim,) = (planes_of for word, planes_of in _PLANES[self._game].items() if word in self._goal)
-            tools = [next(i for i, t in enumerate(self._things) if re.fullmatch(n, t["n"])) for n in _TOOLS]
+            block = next(i for i, t in enumerate(self._things) if re.fullmatch(r"\w+ block|brick", t["n"]))
             return {
                 "focus": [aim(planes, key=planes.__getitem__)],
                 "place": rooms["workshop"],
-                "trials": [*planes, *tools],
+                "trials": [*planes, block],
             }
         match = re.search(r"move it to the (\w+ box) in the (.+)\.", self._goal)
         boxes = [i for i, thing in enumerate(self._things) if match and thing["n"] == match[1]]
