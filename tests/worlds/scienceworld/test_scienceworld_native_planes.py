@@ -122,6 +122,9 @@ def test_who_starts_where_the_task_is_has_come_there(start: int, score: int) -> 
     env = Env(read_task(json.dumps(BEGINNING | {"things": things}).encode(), "test"))
     env.step("look at agent")
     assert env.score == score
+    env.step("go to hallway")
+    env.step("reset task")
+    assert env.score == 0
 
 
 @pytest.mark.parametrize(
