@@ -1,9 +1,10 @@
-"""ScienceWorld's original and the native world, played side by side with the same commands.
+"""ScienceWorld's original and the native world compared on the same commands.
 
-    taskset -c 0 python -m experiments.analyses.scienceworld_original --games find-plant --steps 1000 --variations 20
+    taskset -c 0 python -m experiments.analyses.scienceworld_original FOLDER --games find-plant --result RESULT
 
-The Java process runs with equal hashes for all objects (`-XX:hashCode=2`), since it lists equal names in their order.
-An episode ends where the two first differ, and the cause is the command's verb with the lines that differ.
+Episodes of the original are recorded in FOLDER once: three in five of random commands, one with wrong and malformed
+ones among them, one along the original's solution with detours. The native world then plays what was recorded. The
+Java process runs with equal hashes for all objects (`-XX:hashCode=2`), since it lists equal names in their order.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import argparse
 import collections
 import difflib
+import gzip
 import json
 import os
 import random
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +26,19 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-Xmx1g -XX:+UnlockExperimentalVMOptio
 
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.worlds.scienceworld.capture import NATIVE_GAMES, capture  # the Java options come first
-from embodied_mem.worlds.scienceworld.engine import Env, read_task
+from embodied_mem.worlds.scienceworld.engine import Env, Task, read_task
 from embodied_mem.worlds.scienceworld.jvm import Simulator
 
 _RARE = ("focus", "reset", "task", "look", "inventory")
+_KINDS = ("random", "random", "random", "wrong", "gold")
+_TEMPLATES = (
+    "open {}", "close {}", "activate {}", "turn off {}", "connect {} to {}", "disconnect {}", "dunk {} into {}",
+    "eat {}", "flush {}", "go {}", "go to {}", "go through {}", "look at {}", "examine {}", "look in {}", "mix {}",
+    "move {} to {}", "pick up {}", "pour {} in {}", "put down {}", "read {}", "use {} on {}", "use {}", "fly to {}",
+)  # fmt: skip
 
 
-def command_of(env: Env, rng: random.Random) -> str:
+def random_command(env: Env, rng: random.Random) -> str:
     """Return a random command; one in five leads to another room."""
     by_verb = collections.defaultdict(list)
     for command in env.admissible_commands:
@@ -47,29 +56,99 @@ def command_of(env: Env, rng: random.Random) -> str:
     return rng.choice(by_verb[verb])
 
 
-def play(simulator: Simulator, beginning: dict[str, Any], game: str, variation: int, steps: int, seed: int) -> Any:
-    """Play one episode on both sides; return steps and what differs."""
-    simulator.load(game, variation)
-    env = Env(read_task(json.dumps(beginning).encode(), game))
-    rng = random.Random(f"{game}/{variation}/{seed}")
-    answers = [("reset", env.observation, f"{simulator.first_text}\n\n{simulator.goal}".replace(" \n\n", "\n\n"))]
-    commands: list[str] = []
-    for count in range(steps + 1):
-        for what, ours, theirs in answers:
-            if ours.strip() != theirs.strip():
-                return count, (commands, what, theirs, ours)
-        if env.ended or count == steps:
-            break
-        command = command_of(env, rng)
-        commands.append(command)
+def wrong_command(names: list[str], command: str, rng: random.Random) -> str:
+    """Return a command that names anything, or a disturbed one."""
+    if rng.random() < 0.6:
+        return rng.choice(_TEMPLATES).format(rng.choice(names), rng.choice(names))
+    words = command.split()
+    at = rng.randrange(len(words))
+    changes = (
+        words[:at] + words[at + 1 :], words[: at + 1] + words[at:], [command.upper()], [command + " "], ["", command],
+        ["the", *words], [*words, "in", "kitchen"], [str(rng.randrange(3))], [], ["xyzzy"], words[:at],
+    )  # fmt: skip
+    return " ".join(rng.choice(changes))
+
+
+def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str, steps: int) -> dict[str, Any]:
+    """Return an episode: commands, texts, scores, ends, rooms, inventories."""
+    rng = random.Random(seed)
+    game, _, number = beginning["id"].partition("/")
+    gold = simulator.gold_path(game, int(number))[::-1] if kind == "gold" else []
+    names = sorted({name for thing in beginning["things"] for name in [thing["n"], *thing.get("c", ())]})
+    simulator.load(game, int(number))
+    env = Env(_read(beginning))
+    episode = {"kind": kind, "first": f"{simulator.first_text.rstrip()}\n\n{simulator.goal}"}
+    rows: list[list[Any]] = []
+    began = _cpu_s(simulator.process.pid)
+    text = ""
+    while len(rows) < steps and not (rows and rows[-1][3]):
+        command = random_command(env, rng)
+        if text.startswith("Ambiguous") and rng.random() < 0.7:
+            command = str(rng.randrange(4))
+        elif gold and rng.random() < 0.7:
+            command = gold.pop()
+        elif kind == "wrong" and rng.random() < 0.5:
+            command = wrong_command(names, command, rng)
         text, score, over = simulator.step(command)
-        answers = [
-            ("text", env.step(command), text),
-            ("score", f"{env.score} {env.ended}", f"{score} {over or score < 0}"),
-            ("look", env.look(), simulator._ask("freeActionLook")),
-            ("inventory", env.inventory(), simulator._ask("freeActionInventory")),
-        ]
-    return count, None
+        look, inventory = simulator._ask("freeActionLook"), simulator._ask("freeActionInventory")
+        rows.append([command, text, score, over or score < 0, look, inventory])
+        env.step(command)
+    episode |= {"cpu_s": _cpu_s(simulator.process.pid) - began, "rows": rows}
+    return episode | {"commands": [] if rows[-1][3] else simulator.admissible_commands()}
+
+
+def difference(task: Task, episode: dict[str, Any], lists: bool) -> tuple[int, tuple[str, str, str] | None]:
+    """Return the steps played, and what differs first with both texts."""
+    env = Env(task)
+    if env.observation.strip() != episode["first"].strip():
+        return 0, ("reset", episode["first"], env.observation)
+    for count, (command, text, score, over, look, inventory) in enumerate(episode["rows"]):
+        for what, theirs, ours in (
+            ("text", text, env.step(command)), ("score", f"{score} {over}", f"{env.score} {env.ended}"),
+            ("look", look, env.look()), ("inventory", inventory, env.inventory()),
+        ):  # fmt: skip
+            if theirs.strip() != ours.strip():
+                return count, (what, theirs, ours)
+    if lists and episode["commands"]:
+        theirs, ours = "\n".join(sorted(episode["commands"])), "\n".join(sorted(env.admissible_commands))
+        if theirs != ours:
+            return len(episode["rows"]) - 1, ("commands", theirs, ours)
+    return len(episode["rows"]), None
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _read(beginning: dict[str, Any]) -> Task:
+    return read_task(json.dumps(beginning).encode(), beginning["id"])
+
+
+def _record_game(simulator: Simulator, game: str, arguments: argparse.Namespace) -> None:
+    """Append episodes to a game's file until it has the steps wanted."""
+    file = arguments.folder / f"{game}.jsonl.gz"
+    steps = sum(len(episode["rows"]) for _, episode in _episodes(file)) if file.exists() else 0
+    count = sum(1 for _ in _episodes(file)) if file.exists() else 0
+    variations = simulator.num_variations(game)
+    beginnings: dict[int, Any] = {}
+    while steps < arguments.steps:
+        number = count % arguments.variations * variations // arguments.variations
+        if number not in beginnings:
+            beginnings[number] = capture(simulator, game, number)
+        kind = _KINDS[(count + count // arguments.variations) % len(_KINDS)]
+        episode = record(simulator, beginnings[number], kind, f"{game}/{count}", arguments.episode)
+        with gzip.open(file, "at", encoding="utf-8") as stream:
+            stream.write(json.dumps([beginnings[number], episode]) + "\n")
+        steps += len(episode["rows"])
+        count += 1
+
+
+def _episodes(file: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        for line in stream:
+            beginning, episode = json.loads(line)
+            yield beginning, episode
 
 
 def cause(command: str, what: str, theirs: str, ours: str) -> str:
@@ -81,59 +160,62 @@ def cause(command: str, what: str, theirs: str, ours: str) -> str:
     return f"{command.split()[0]} | {what} | " + " ".join(re.sub(r"\d+", "#", line)[:110] for line in lines[:2])
 
 
+def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    causes: collections.Counter[str] = collections.Counter()
+    kinds: collections.Counter[str] = collections.Counter()
+    steps, original_s, native_s, ids = 0, 0.0, 0.0, set()
+    for beginning, episode in _episodes(arguments.folder / f"{game}.jsonl.gz"):
+        task = _read(beginning)
+        count, found = difference(task, episode, arguments.lists)
+        commands = [row[0] for row in episode["rows"]]
+        if found:
+            key = cause((["", *commands])[count + 1] or "-", *found)
+            if not causes[key] and arguments.show:
+                print(f"== {beginning['id']} {key}\n{commands[: count + 1]}")
+                print("\n".join(difflib.unified_diff(found[1].split("\n"), found[2].split("\n"), n=1, lineterm="")))
+            causes[key] += 1
+        steps += max(count, 1)
+        ids.add(beginning["id"])
+        kinds[episode["kind"]] += count
+        original_s += episode["cpu_s"]
+        env, began = Env(task), time.process_time()
+        for command in commands:
+            env.step(command), env.look(), env.inventory()
+        native_s += (time.process_time() - began) * max(count, 1) / len(commands)
+    return {
+        "variations": len(ids), "steps": steps, "kinds": dict(kinds), "differences": sum(causes.values()),
+        "per_1000_steps": round(1000 * sum(causes.values()) / steps, 1), "native_steps_per_s": round(steps / native_s),
+        "original_steps_per_s": round(steps / original_s), "causes": dict(causes.most_common()),
+    }  # fmt: skip
+
+
 def main() -> None:
-    """Compare tasks and print the causes by their counts."""
+    """Record what is missing, compare, print the causes by their counts."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the original's episodes are kept")
     parser.add_argument("--games", nargs="+", default=list(NATIVE_GAMES), choices=NATIVE_GAMES)
     parser.add_argument("--variations", type=int, default=20)
     parser.add_argument("--steps", type=int, default=10_000, help="of each task")
     parser.add_argument("--episode", type=int, default=50, help="steps of an episode")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--simplifications", default="")
+    parser.add_argument("--lists", action="store_true", help="compare lists of commands at the ends of episodes too")
+    parser.add_argument("--show", action="store_true", help="show the first difference of each cause")
     parser.add_argument("--result", type=Path)
-    parser.add_argument("--beginnings", type=Path, help="folder that keeps what was captured")
     arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.steps:
+        with Simulator(arguments.simplifications) as simulator:
+            for game in arguments.games:
+                _record_game(simulator, game, arguments)
     table = {}
-    with Simulator(arguments.simplifications) as simulator:
-        for game in arguments.games:
-            row = table[game] = _compare(simulator, game, arguments)
-            print(game, {key: value for key, value in row.items() if key != "causes"}, flush=True)
-            for text, number in list(row["causes"].items())[:25]:
-                print(f"  {number:4d} {text}")
+    for game in arguments.games:
+        row = table[game] = _compare(game, arguments)
+        print(game, {key: value for key, value in row.items() if key != "causes"}, flush=True)
+        for text, number in list(row["causes"].items())[:25]:
+            print(f"  {number:4d} {text}")
     if arguments.result:
         report = manifest(java=os.environ["JDK_JAVA_OPTIONS"], steps=arguments.steps, episode=arguments.episode)
         write_result(arguments.result, report | {"games": table})
-
-
-def _compare(simulator: Simulator, game: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    number = simulator.num_variations(game)
-    numbers = sorted({k * number // arguments.variations for k in range(arguments.variations)})
-    causes: collections.Counter[str] = collections.Counter()
-    total, episode, began = 0, 0, time.monotonic()
-    while total < arguments.steps:
-        variation = numbers[episode % len(numbers)]
-        cache = arguments.beginnings and arguments.beginnings / f"{game}_{variation}_{arguments.simplifications}.json"
-        if cache and cache.exists():
-            beginning = json.loads(cache.read_text(encoding="utf-8"))
-        else:
-            beginning = capture(simulator, game, variation)
-            if cache:
-                cache.write_text(json.dumps(beginning), encoding="utf-8")
-        count, difference = play(simulator, beginning, game, variation, arguments.episode, arguments.seed + episode)
-        if difference:
-            commands, what, theirs, ours = difference
-            key = cause(commands[-1] if commands else "reset", what, theirs, ours)
-            if not causes[key] and os.environ.get("SHOW"):
-                print(f"== {game}/{variation} {key}\n{commands}")
-                print("\n".join(difflib.unified_diff(theirs.split("\n"), ours.split("\n"), n=1, lineterm="")))
-            causes[key] += 1
-        total += max(count, 1)
-        episode += 1
-    return {
-        "variations": len(numbers), "episodes": episode, "steps": total, "differences": sum(causes.values()),
-        "per_1000_steps": round(1000 * sum(causes.values()) / total, 1), "seconds": round(time.monotonic() - began),
-        "causes": dict(causes.most_common()),
-    }  # fmt: skip
 
 
 if __name__ == "__main__":

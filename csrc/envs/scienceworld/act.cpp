@@ -1,5 +1,6 @@
 #include "envs/scienceworld/act.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -19,9 +20,8 @@ Id Ground(const World& world, Id to) { return world[to].kind == Kind::kGround ? 
 // Why `id` cannot go into `to`, or nothing.
 std::string Refusal(const World& world, Id id, Id to) {
   if (to == id) return "You can't move something into itself.";
-  if (world[to].container && !world[to].open)
-    return "That can't be moved there, because the " + world[to].name + " isn't open.";
-  if (!world[to].container) return "That can't be moved there, because the " + world[to].name + " is not a container.";
+  if (!world[to].container && !world[to].shut) return "That can't be moved there.";
+  if (!world[to].open) return "That can't be moved there, because the " + world[to].name + " isn't open.";
   return {};
 }
 
@@ -36,20 +36,21 @@ std::string MoveTo(World* world, Id id, Id to) {
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);
   world->Move(id, Ground(*world, to));
-  return (connected ? "(disconnecting " + (*world)[id].name + ")" : "") + "You move the " + (*world)[id].name +
-         " to the " + (*world)[to].name + ".";
+  return (connected ? "(disconnecting " + (*world)[id].name + ")" : "") + "You move the " + Called(*world, id) +
+         " to the " + Called(*world, to) + ".";
 }
 
 std::string Pour(World* world, Id id, Id to) {
   const Thing& thing = (*world)[id];
-  if (to == id) return "You can't move something into itself.";
+  if (!thing.movable) return "The " + thing.name + " is not moveable.";
   if (thing.container) {
-    if (!thing.movable) return "The " + thing.name + " is not movable.";
+    if (to == id) return "You can't move something into itself.";
     if (!thing.open) return "The " + thing.name + " can't be poured out, because it's not open.";
+    const Thing& target = (*world)[to];
+    if (!target.container && !target.shut) return "That can't be moved there, because it's not a container.";
     const std::string refusal = Refusal(*world, id, to);
     if (!refusal.empty()) return refusal;
-    if (thing.inside.empty() && (thing.kind == Kind::kGround || thing.kind == Kind::kPlant))
-      return "The " + thing.name + " is empty, so there's nothing to pour.";
+    if (thing.inside.empty() && IsBare(thing)) return "The " + thing.name + " is empty, so there's nothing to pour.";
     const std::vector<Id> inside = thing.inside;
     std::string cut;
     for (const Id inner : inside) {
@@ -57,11 +58,12 @@ std::string Pour(World* world, Id id, Id to) {
       if (world->Disconnect(inner)) cut += "(disconnecting " + (*world)[inner].name + ")\n";
       world->Move(inner, Ground(*world, to));
     }
-    return cut + "You pour the contents of the " + (*world)[id].name + " into the " + (*world)[to].name + ".";
+    return cut + "You pour the contents of the " + Called(*world, id) + " into the " + Called(*world, to) + ".";
   }
   const Id outer = thing.parent;
   if (outer != kNone && !(*world)[outer].movable)
     return "The " + (*world)[outer].name + " the " + thing.name + " is in is not movable.";
+  if (Is(thing, "solid")) return "I'm not sure how to pour a solid.";
   const std::string refusal = Refusal(*world, id, to);
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);
@@ -73,8 +75,9 @@ std::string Pour(World* world, Id id, Id to) {
 std::string Dunk(World* world, Id id, Id to) {
   const Thing& thing = (*world)[id];
   if (to == id) return "You can't dunk something into itself.";
-  if (!thing.container) return "The " + thing.name + " is not a container.";
   if (!thing.movable) return "The " + thing.name + " is not moveable.";
+  if (!thing.container && !thing.shut) return "The " + thing.name + " is not a container.";
+  if (!thing.open) return "The " + thing.name + " is not open.";
   std::vector<Id> liquids;
   for (const Id inner : world->Sorted(to))
     if ((*world)[inner].has_material && (*world)[inner].material.state == "liquid") liquids.push_back(inner);
@@ -162,6 +165,7 @@ std::string Go(World* world, Id id) {
     world->Move(world->agent, id);
     return "You move to the " + thing.name + ".";
   }
+  if (thing.kind == Kind::kRoom) return "It's not clear how to get there from here.";
   return "Its not clear how to go to/through a " + thing.name + ".";
 }
 
@@ -207,10 +211,7 @@ std::string Act(World* world, const Action& action) {
       if ((*world)[id].active) return "That is already flushing.";
       (*world)[id].active = true;
       return "The toilet is now flushing.";
-    case Verb::kFocus:
-      world->focus = id;
-      return "You focus on the " + ((*world)[id].kind == Kind::kDoor ? DoorName(*world, id) : DisplayName(*world, id)) +
-             ".";
+    case Verb::kFocus: world->focus = id; return "You focus on the " + ActionName(*world, id) + ".";
     case Verb::kGo: return Go(world, id);
     case Verb::kTeleport: world->Move(world->agent, id); return "You teleport to the " + (*world)[id].name + ".";
     case Verb::kLookAt: {
@@ -219,9 +220,7 @@ std::string Act(World* world, const Action& action) {
       return text;
     }
     case Verb::kLookIn: return DescribeInside(*world, id);
-    case Verb::kMix:
-      if ((*world)[id].kind == Kind::kTerminal || (*world)[id].kind == Kind::kGround) return kUnknownAction;
-      return Mix(world, id);
+    case Verb::kMix: return (*world)[id].kind == Kind::kTerminal ? std::string() : Mix(world, id);
     case Verb::kMove: return MoveTo(world, id, action.second);
     case Verb::kPickUp: return MoveTo(world, id, world->inventory);
     case Verb::kPutDown: return MoveTo(world, id, world->room());

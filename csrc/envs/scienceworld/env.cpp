@@ -51,7 +51,7 @@ void Env::Step(std::string_view action) {
                         std::all_of(action.begin(), action.end(), [](char c) { return c >= '0' && c <= '9'; });
     for (const char c : action) number = number * 10 + static_cast<std::size_t>(c - '0');
     if (digits && number < question.size()) Play(question[number]);
-    else Pass(1), observation_ = kUnknownAction;
+    else Refuse();
     return;
   }
   ShowEnds(&world_, action);
@@ -68,6 +68,18 @@ void Env::Step(std::string_view action) {
   }
 }
 
+void Env::Refuse() {
+  observation_ = kUnknownAction;
+  Pass(1);
+}
+
+void Env::Pass(int ticks) {
+  for (int k = 0; k < ticks; ++k) {
+    Tick(&world_);
+    CountGoals();
+  }
+}
+
 void Env::Play(const Action& action) {
   int ticks = 1;
   looked_at_ = action.verb == Verb::kLookAt ? action.first : kNone;
@@ -78,6 +90,7 @@ void Env::Play(const Action& action) {
       break;
     case Verb::kInventory:
       observation_ = Inventory();
+      for (std::size_t at = 0; (at = observation_.find("  ", at)) != std::string::npos;) observation_.erase(at, 1);
       ticks = 0;
       break;
     case Verb::kTask:
@@ -99,18 +112,13 @@ void Env::Play(const Action& action) {
       observation_ = "You decide to wait for 1 iterations.";
       ticks = 2;
       break;
-    default: observation_ = Act(&world_, action);
+    default:
+      observation_ = Act(&world_, action);
+      for (std::size_t at = 0; (at = observation_.find("  ", at)) != std::string::npos;) observation_.erase(at, 1);
   }
-  for (std::size_t at = 0; (at = observation_.find("  ", at)) != std::string::npos;) observation_.erase(at, 1);
+  if (observation_.empty()) return Refuse();
   Trim(&observation_);
   Pass(ticks);
-}
-
-void Env::Pass(int ticks) {
-  for (int k = 0; k < ticks; ++k) {
-    Tick(&world_);
-    CountGoals();
-  }
 }
 
 bool Env::Fits(Asked asked, Id target) const {
@@ -118,7 +126,7 @@ bool Env::Fits(Asked asked, Id target) const {
   const bool plant = thing.kind == Kind::kPlant, animal = thing.kind == Kind::kAnimal;
   switch (asked) {
     case Asked::kLiving: return (plant || animal) && !thing.dead;
-    case Asked::kNonLiving: return !plant && !animal;
+    case Asked::kNonLiving: return !plant && !animal && thing.movable;
     case Asked::kPlant: return plant && !thing.dead;
     case Asked::kAnimal: return animal && !thing.dead;
     case Asked::kThing: return world_.focus == target;
@@ -137,7 +145,7 @@ void Env::CountGoals() {
     if (Fits(task.focus[focused_], task.targets[focused_])) {
       ++focused_;
       start_focus_ = world_.focus;
-    } else {
+    } else if (task.focus[focused_] != Asked::kNonLiving || world_[world_.focus].movable) {
       failed_ = true;
       return;
     }

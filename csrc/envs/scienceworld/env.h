@@ -46,6 +46,7 @@ class Env {
  private:
   void Play(const Action& action);
   void Pass(int ticks);
+  void Refuse();  // to a command that the original fails to interpret
   void CountGoals();
   bool Fits(Asked asked, Id target) const;
 

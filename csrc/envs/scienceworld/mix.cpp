@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "envs/scienceworld/say.h"
 #include "envs/scienceworld/tables.h"
 
 namespace embodied_mem::scienceworld {
@@ -69,44 +70,26 @@ const Recipe kRecipes[] = {
      10001,
      0.3,
      true},
-    {{"blue paint", "red paint"},
-     "Red and blue paint",
-     "violet paint",
-     "violetpaint",
-     "violet",
-     "liquid",
-     0.2,
-     0,
-     10000,
-     0.3,
-     false},
-    {{"red paint", "yellow paint"},
-     "Yellow and red paint",
-     "orange paint",
-     "orangepaint",
-     "orange",
-     "liquid",
-     0.2,
-     0,
-     10000,
-     0.3,
-     false},
-    {{"blue paint", "yellow paint"},
-     "Blue and yellow paint",
-     "green paint",
-     "greenpaint",
-     "green",
-     "liquid",
-     0.2,
-     0,
-     10000,
-     0.3,
-     false},
 };
-const Recipe kAnyPaints = {{}, "The paints", "brown paint", "brownpaint", "brown", "liquid", 0.2, 0, 10000, 0.3, false};
 
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+// Two colors of paint, in the order of the answer, what it calls their mixture, and its color.
+constexpr const char* kPaints[][4] = {
+    {"red", "blue", "violet", "violet"},
+    {"yellow", "red", "orange", "orange"},
+    {"blue", "yellow", "green", "green"},
+    {"yellow", "orange", "yellow-orange", "yellow-orange"},
+    {"red", "orange", "red-orange", "red-orange"},
+    {"violet", "red", "violet-red", "violet-red"},
+    {"blue", "violet", "blue-violet", "blue-violet"},
+    {"blue", "green", "blue green", "green-blue"},
+    {"green", "yellow", "yellow-green", "yellow-green"},
+};
+
+Thing Paint(const std::string& color) {
+  Thing paint = Substance((color + " paint").c_str(), Kind::kLiquid, color.c_str(), "liquid");
+  paint.called = {"paint"};
+  paint.material = {color + "paint", color, "liquid", 10, 0.2, 0, 10000, 0.3};
+  return paint;
 }
 
 const Recipe* RecipeOf(const World& world, const std::vector<Id>& inside) {
@@ -116,16 +99,12 @@ const Recipe* RecipeOf(const World& world, const std::vector<Id>& inside) {
   const auto* found = std::find_if(std::begin(kRecipes), std::end(kRecipes),
                                    [&](const Recipe& recipe) { return recipe.parts == parts; });
   if (found != std::end(kRecipes)) return found;
-  const bool paints =
-      std::all_of(parts.begin(), parts.end(), [](const std::string& n) { return EndsWith(n, " paint"); });
-  return paints ? &kAnyPaints : nullptr;
+  return nullptr;
 }
 
 Thing Made(const Recipe& recipe) {
   const bool substance = recipe.name == std::string_view(recipe.substance);
-  const bool paint = EndsWith(recipe.name, " paint");
   Thing made = Substance(recipe.name, substance ? Kind::kSubstance : Kind::kLiquid, recipe.color, recipe.state);
-  if (paint) made.called = {"paint"};
   made.edible = recipe.edible;
   made.material.substance = recipe.substance;
   made.material.conductivity = recipe.conductivity;
@@ -135,22 +114,55 @@ Thing Made(const Recipe& recipe) {
   return made;
 }
 
+// The color of a paint; empty for anything else.
+std::string ColorOf(const std::string& name) {
+  const std::size_t at = name.rfind(" paint");
+  return at != std::string::npos && at + 6 == name.size() ? name.substr(0, at) : "";
+}
+
+// What paints mix to, and how that is said; nothing where they are none or one.
+std::string MixPaints(const World& world, const std::vector<Id>& inside, Thing* product) {
+  std::vector<std::string> colors;
+  for (const Id inner : inside) colors.push_back(ColorOf(world[inner].name));
+  const auto same = std::count(colors.begin(), colors.end(), colors[0]);
+  if (std::count(colors.begin(), colors.end(), "") > 0 || same == static_cast<std::ptrdiff_t>(colors.size())) return {};
+  for (const auto& row : kPaints) {
+    if (colors.size() != 2) break;
+    if (!(colors[0] == row[0] && colors[1] == row[1]) && !(colors[0] == row[1] && colors[1] == row[0])) continue;
+    *product = Paint(row[3]);
+    std::string said = std::string(row[0]) + " and " + row[1] + " paint mix to produce " + row[2] + " paint.";
+    said[0] = static_cast<char>(said[0] - 'a' + 'A');
+    return said;
+  }
+  *product = Paint("brown");
+  return "The paints mix to produce brown paint.";
+}
+
 }  // namespace
 
 std::string Mix(World* world, Id id) {
   const Thing& thing = (*world)[id];
-  const std::size_t count = thing.inside.size() + (ShowsEnds(thing.kind) ? 2 : 0);
+  const std::vector<Id> inside = thing.inside;
+  const std::size_t count = inside.size() + (ShowsEnds(thing.kind) ? 2 : 0);
+  if (count == 0 && IsBare(thing)) return {};
   if (thing.kind == Kind::kAgent) return "There is only one thing (inventory)";
   if (count == 0) return "That container is empty, so there are no items to mix.";
-  if (count == 1) return "There is only one thing (" + (*world)[thing.inside[0]].name + ")";
-  const std::vector<Id> inside = thing.inside;
-  const Recipe* recipe = inside.empty() ? nullptr : RecipeOf(*world, inside);
-  if (recipe == nullptr)
-    return "Mixing the contents of the " + thing.name + (thing.burning ? " (on fire)" : "") +
+  if (count == 1) return "There is only one thing (" + (*world)[inside[0]].name + ")";
+  const Recipe* recipe = RecipeOf(*world, inside);
+  Thing product;
+  std::string said;
+  if (recipe != nullptr) {
+    product = Made(*recipe);
+    said = std::string(recipe->said) + " mix to produce " + recipe->name + ".";
+  } else if (!inside.empty()) {
+    said = MixPaints(*world, inside, &product);
+  }
+  if (said.empty())
+    return "Mixing the contents of the " + DisplayName(*world, id) + (thing.burning ? " (on fire)" : "") +
            " does not appear to produce anything new.";
   for (const Id inner : inside) world->Remove(inner);
-  world->Add(Made(*recipe), id);
-  return std::string(recipe->said) + " mix to produce " + recipe->name + ".";
+  world->Add(std::move(product), id);
+  return said;
 }
 
 }  // namespace embodied_mem::scienceworld

@@ -7,6 +7,7 @@
 
 namespace embodied_mem::scienceworld {
 
+// Mixes; says nothing where the original does not understand.
 std::string Mix(World* world, Id id);
 
 }  // namespace embodied_mem::scienceworld

@@ -1,5 +1,7 @@
 #include "envs/scienceworld/parse.h"
 
+#include <sstream>
+
 #include "envs/scienceworld/say.h"
 #include "envs/scienceworld/tables.h"
 
@@ -24,27 +26,50 @@ constexpr Template kTemplates[] = {
     {Verb::kDunk, "dunk ", " in "},
     {Verb::kDunk, "dunk ", " into "},
     {Verb::kEat, "eat ", nullptr},
+    {Verb::kEat, "consume ", nullptr},
     {Verb::kFlush, "flush ", nullptr},
     {Verb::kFocus, "focus on ", nullptr},
+    {Verb::kFocus, "focus ", nullptr},
     {Verb::kGo, "go to ", nullptr},
     {Verb::kGo, "go through ", nullptr},
+    {Verb::kGo, "go into ", nullptr},
     {Verb::kGo, "go ", nullptr},
+    {Verb::kGo, "walk to ", nullptr},
+    {Verb::kGo, "walk through ", nullptr},
+    {Verb::kGo, "move to ", nullptr},
     {Verb::kInventory, "inventory", ""},
     {Verb::kLookAround, "look around", ""},
+    {Verb::kLookAround, "look", ""},
     {Verb::kLookAt, "look at ", nullptr},
+    {Verb::kLookAt, "look on ", nullptr},
     {Verb::kLookAt, "examine ", nullptr},
     {Verb::kLookIn, "look in ", nullptr},
     {Verb::kMix, "mix ", nullptr},
+    {Verb::kMix, "stir ", nullptr},
     {Verb::kMove, "move ", " to "},
+    {Verb::kMove, "move ", " into "},
+    {Verb::kMove, "move ", " in "},
+    {Verb::kMove, "move ", " on "},
+    {Verb::kMove, "put ", " to "},
+    {Verb::kMove, "put ", " into "},
+    {Verb::kMove, "put ", " in "},
+    {Verb::kMove, "put ", " on "},
     {Verb::kPickUp, "pick up ", nullptr},
+    {Verb::kPickUp, "get ", nullptr},
+    {Verb::kPickUp, "take ", nullptr},
     {Verb::kPour, "pour ", " in "},
     {Verb::kPour, "pour ", " into "},
+    {Verb::kPour, "pour ", " to "},
+    {Verb::kPour, "pour ", " on "},
     {Verb::kPutDown, "put down ", nullptr},
+    {Verb::kPutDown, "drop ", nullptr},
     {Verb::kRead, "read ", nullptr},
     {Verb::kReset, "reset task", ""},
     {Verb::kTask, "task", ""},
     {Verb::kTeleport, "teleport to ", nullptr},
+    {Verb::kTeleport, "teleport ", nullptr},
     {Verb::kUse, "use ", " on "},
+    {Verb::kUse, "use ", " with "},
     {Verb::kWait, "wait", ""},
     {Verb::kWait1, "wait1", ""},
 };
@@ -54,6 +79,15 @@ std::string Lower(std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
+}
+
+// A command in lower case, its words one space apart, without articles.
+std::string Plain(std::string_view command) {
+  std::istringstream words{Lower(command)};
+  std::string text, word;
+  while (words >> word)
+    if (word != "the" && word != "a" && word != "an") text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 void Collect(const World& world, Id id, bool all_ends, std::vector<Id>* found) {
@@ -76,7 +110,7 @@ class Lexicon {
     std::vector<std::string>& names = names_[static_cast<std::size_t>(id)];
     if (names.empty()) {
       names = Names(world_, id);
-      for (std::string& name : names) name = Lower(name);
+      for (std::string& name : names) name = Plain(name);
     }
     return names;
   }
@@ -84,11 +118,14 @@ class Lexicon {
   bool Means(std::string_view text, Id id) {
     for (const std::string& name : Of(id)) {
       if (text == name) return true;
+      if (world_[id].kind == Kind::kDoor || world_[id].kind == Kind::kDrain) continue;
       if (text.size() > name.size() + 4 && text.substr(0, name.size()) == name) {
         const std::string_view rest = text.substr(name.size());
         if (rest.substr(0, 4) != " in " && rest.substr(0, 4) != " on ") continue;
         const Id outer = world_[id].parent;
-        if (outer != kNone && outer != world_.universe && Means(rest.substr(4), outer)) return true;
+        if (outer == kNone) continue;
+        for (const std::string& place : Of(outer))
+          if (rest.substr(4) == place) return true;
       }
     }
     return false;
@@ -112,17 +149,20 @@ class Lexicon {
 std::vector<Id> Visible(const World& world, bool all_ends) {
   const Id room = world.room();
   std::vector<Id> found;
-  Collect(world, room, all_ends, &found);
+  found.push_back(room);
+  if (all_ends && world[room].end != kNone) found.insert(found.end(), {world[room].end, world[room].end + 1});
   for (const Id door : world.DoorsOf(room)) {
     found.push_back(door);
     found.push_back(world[door].leads);
   }
+  for (const Id inner : world[room].inside)
+    if (inner != world.agent) Collect(world, inner, all_ends, &found);
+  Collect(world, world.agent, all_ends, &found);
   return found;
 }
 
 std::vector<Action> Parse(const World& world, std::string_view command, bool teleports, bool wires) {
-  std::string text = Lower(command);
-  while (!text.empty() && text.back() == ' ') text.pop_back();
+  const std::string text = Plain(command);
   std::vector<Action> found;
   const std::vector<Id> visible = Visible(world, true);
   Lexicon lexicon(world, visible);
@@ -167,9 +207,8 @@ std::string Words(const World& world, const Action& action) {
       break;
     }
   const auto thing = [&](Id id) {
-    const Thing& named = world[id];
-    if (named.kind == Kind::kDoor) return DoorName(world, id);
-    return named.name + " " + Where(world, id);
+    const bool door = world[id].kind == Kind::kDoor || world[id].kind == Kind::kDrain;
+    return ActionName(world, id) + (door ? "" : " " + Where(world, id));
   };
   if (action.verb == Verb::kGo) return "go " + thing(action.first);
   std::string text = row->begin;

@@ -27,9 +27,20 @@ bool ListsInLines(const Thing& thing) {
   return thing.name != "bed" && thing.name != "mattress" && thing.name != "couch" && thing.name != "chair";
 }
 
+// A thing's name with what fire did to it.
+std::string Burnt(const Thing& thing, const std::string& name) {
+  if (thing.burning) return name + " (on fire)";
+  return thing.burned ? "burned " + name : name;
+}
+
+bool CarriesPollen(const World& world, const Thing& thing) {
+  for (const Id inner : thing.inside)
+    if (world[inner].kind == Kind::kPollen) return true;
+  return false;
+}
+
 std::string Inside(const World& world, const Thing& thing, Id id, const char* preposition, bool close) {
-  const std::string begin =
-      std::string(preposition) + " the " + thing.name + (thing.burning ? " (on fire)" : "") + " is: ";
+  const std::string begin = std::string(preposition) + " the " + Burnt(thing, thing.name) + " is: ";
   if (!close || !ListsInLines(thing)) return begin + List(world, world.Sorted(id)) + ".";
   return begin + "\n" + (thing.inside.empty() ? "\tnothing" : Lines(world, world.Sorted(id)));
 }
@@ -58,10 +69,16 @@ Id Drain(const World& world, Id id) {
 
 const char* StageName(const Thing& thing) { return StagesOf(thing)[static_cast<std::size_t>(thing.stage)].name; }
 
+std::string Called(const World& world, Id id) {
+  const Thing& thing = world[id];
+  if (thing.kind != Kind::kPlant || world.ticks > 0) return thing.name;
+  return thing.name == "pea plant" ? "pea" : "plant";
+}
+
 std::string DisplayName(const World& world, Id id) {
   const Thing& thing = world[id];
   if (thing.kind == Kind::kPlane) return thing.name + thing.words;
-  if (thing.kind != Kind::kAnimal) return thing.name;
+  if (thing.kind != Kind::kAnimal) return Called(world, id);
   const std::string stage = StageName(thing);
   const std::string what = thing.words.empty() ? thing.name : thing.words;
   if (stage == "egg") return what + " egg";
@@ -72,25 +89,29 @@ std::string DisplayName(const World& world, Id id) {
 
 std::string Describe(const World& world, Id id, bool close) {
   const Thing& thing = world[id];
-  const std::string fire = thing.burning ? " (on fire)" : "";
-  const std::string a = "a " + thing.name + fire;
+  const std::string a = "a " + Burnt(thing, thing.name);
   switch (thing.kind) {
     case Kind::kRoom: return close ? DescribeRoom(world, id) : a;
     case Kind::kAgent: return "the agent";
     case Kind::kGround: return "the ground";
-    case Kind::kSubstance: return "a substance called " + (thing.words.empty() ? thing.name : thing.words) + fire;
+    case Kind::kSubstance: return "a substance called " + Burnt(thing, thing.words.empty() ? thing.name : thing.words);
     case Kind::kLiquid:
-    case Kind::kSoil: return thing.name + fire;
-    case Kind::kPollen: return (close ? thing.words : thing.name) + fire;
+    case Kind::kSoil: return Burnt(thing, thing.name);
+    case Kind::kPollen: return Burnt(thing, close ? thing.words : thing.name);
+    case Kind::kFlower:
+      if (close && !thing.inside.empty()) {
+        std::string text = "a " + Burnt(thing, thing.words.empty() ? thing.name : thing.words);
+        return text + ". Inside the " + thing.name + " is: " + List(world, world.Sorted(id));
+      }
+      [[fallthrough]];
     case Kind::kFood:
     case Kind::kTool:
     case Kind::kPillow:
     case Kind::kPlain:
-    case Kind::kFlower:
     case Kind::kLighter: {
-      const std::string& looks = thing.words.empty() ? thing.name : thing.words;
+      const std::string looks = Burnt(thing, thing.words.empty() ? thing.name : thing.words);
       const bool vowel = thing.kind != Kind::kPlain && std::string("aeiou").find(looks[0]) != std::string::npos;
-      return (vowel ? "an " : "a ") + looks + fire;
+      return (vowel ? "an " : "a ") + looks;
     }
     case Kind::kTerminal:
       if (!ShowsEnds(world[thing.parent].kind)) return "<ERROR: Could not retrieve object description>";
@@ -107,13 +128,15 @@ std::string Describe(const World& world, Id id, bool close) {
              " degrees celsius";
     case Kind::kStopwatch:
       return a + ", which is " + (thing.active ? "activated" : "deactivated") + ". " +
-             (close ? "The time reads " + std::to_string(thing.ticks) + " ticks. " : "");
+             (close ? "The time reads " + std::to_string(thing.ticks) + " ticks." : "");
     case Kind::kWire: return close ? a + Links(world, thing) : a;
     case Kind::kBattery: return close ? a + ". " + Links(world, thing) : a;
     case Kind::kSwitch:
     case Kind::kBulb:
       return a + ", which is " + (thing.active ? "on" : "off") + (close ? ". " + Links(world, thing) : "");
-    case Kind::kAnimal: return "a " + DisplayName(world, id) + (thing.pollen ? ", that is covered in pollen" : "");
+    case Kind::kAnimal:
+      return "a " + DisplayName(world, id) +
+             (close && CarriesPollen(world, thing) ? ", that is covered in pollen" : "");
     case Kind::kPlant: {
       if (thing.stage == kDeadPlant && thing.stage_ticks > 0) return "a dead " + thing.name;
       std::string text = "a " + thing.name + " in the " + StageName(thing) + " stage";
@@ -134,7 +157,7 @@ std::string Describe(const World& world, Id id, bool close) {
       std::string text = a;
       if (thing.kind == Kind::kHeater) text += std::string(", which is turned ") + (thing.active ? "on" : "off");
       if (thing.kind == Kind::kCooler && !thing.active) text += ", which is turned off";
-      text += ". The " + thing.name + fire + " door is " + (thing.open ? "open" : "closed") + ". ";
+      text += ". The " + Burnt(thing, thing.name) + " door is " + (thing.open ? "open" : "closed") + ". ";
       return thing.open ? text + Inside(world, thing, id, "In", close) : text;
     }
     case Kind::kStove:
@@ -180,11 +203,10 @@ std::string Describe(const World& world, Id id, bool close) {
 
 std::string DescribeInside(const World& world, Id id) {
   const Thing& thing = world[id];
-  if (thing.kind == Kind::kDoor || thing.kind == Kind::kDrain || !thing.container)
+  if (thing.kind == Kind::kDoor || thing.kind == Kind::kDrain || (!thing.container && !thing.shut))
     return "It's not clear how to look inside of that.";
   if (!thing.open) return "The " + thing.name + " isn't open, so you can't see inside.";
-  if (thing.inside.empty() && (thing.kind == Kind::kGround || thing.kind == Kind::kPlant))
-    return "There is nothing in the " + thing.name + ".";
+  if (thing.inside.empty() && IsBare(thing)) return "There is nothing in the " + thing.name + ".";
   std::string text = "Inside the " + thing.name + " is: \n";
   for (const Id inner : world.Sorted(id)) text += "\t" + Describe(world, inner) + "\n";
   if (thing.inside.empty()) text += "\tnothing\n";
@@ -217,7 +239,13 @@ std::vector<std::string> Names(const World& world, Id id) {
   const Thing& thing = world[id];
   std::vector<std::string> names = thing.called;
   const auto add = [&](const std::string& name) { names.push_back(name); };
+  if (thing.burning && (thing.kind == Kind::kSubstance || thing.kind == Kind::kLiquid)) {
+    names.clear();
+    add(thing.name + " (on fire)");
+    return names;
+  }
   add(thing.name);
+  if (thing.burned && !thing.burning) add("burned " + thing.name);
   if (!thing.born_name.empty() && thing.born_name != thing.name) add(thing.born_name);
   if (thing.kind == Kind::kDoor) {
     const std::string& to = world[thing.leads].name;
@@ -241,15 +269,15 @@ std::vector<std::string> Names(const World& world, Id id) {
     const std::string stage = StageName(thing);
     std::vector<std::string> kinds = {thing.name};
     if (!thing.words.empty()) kinds.push_back(thing.words + " " + thing.name);
-    else kinds.push_back("plant");
-    kinds.push_back("plant");
-    for (const std::string& kind : kinds) {
-      add(kind);
-      add(stage + " " + kind);
-      add(kind + " in the " + stage + " stage");
+    std::vector<std::string> own = {"living thing", "organism", stage + " plant"};
+    for (const std::string& kind : kinds)
+      for (const std::string& name : {kind, stage + " " + kind, kind + " in the " + stage + " stage"})
+        own.push_back(name);
+    for (const std::string& name : own) {
+      add(name);
+      if (thing.sick) add("sick " + name);
     }
-    add("living thing");
-    add("organism");
+    if (thing.name == "pea plant") add("pea");
   }
   if (!thing.holding.empty()) {
     std::string inside;
@@ -261,9 +289,16 @@ std::vector<std::string> Names(const World& world, Id id) {
 }
 
 std::string DoorName(const World& world, Id id) {
+  if (world[id].kind == Kind::kDrain) return "door between " + world[world[id].parent].name + " and sewer";
   std::string from = world[world[id].parent].name, to = world[world[id].leads].name;
-  if (to < from) std::swap(from, to);
+  // The other face of a door to the hallway, to outside or into the bathroom gives the name.
+  if (from == "hallway" || from == "outside" || to == "bathroom") std::swap(from, to);
   return "door between " + from + " and " + to;
+}
+
+std::string ActionName(const World& world, Id id) {
+  const bool door = world[id].kind == Kind::kDoor || world[id].kind == Kind::kDrain;
+  return door ? DoorName(world, id) : DisplayName(world, id);
 }
 
 std::string Where(const World& world, Id id) {

@@ -16,10 +16,14 @@ std::string DescribeRoom(const World& world, Id room);
 std::string DescribeInventory(const World& world);
 // All names that mean the thing; doors and drains have theirs from where they are.
 std::vector<std::string> Names(const World& world, Id id);
+// Its name; a plant has that of its kind only after the first tick.
+std::string Called(const World& world, Id id);
 std::string DisplayName(const World& world, Id id);  // of an animal with its stage, of a plane with its surface
 const char* StageName(const Thing& thing);
-// "door between bathroom and kitchen".
+// "door between bathroom and kitchen", also of a drain.
 std::string DoorName(const World& world, Id id);
+// The name that questions and the focus use.
+std::string ActionName(const World& world, Id id);
 // "(in wood cup, in art studio)".
 std::string Where(const World& world, Id id);
 

@@ -106,6 +106,9 @@ Thing ReadThing(const Reader& reader, const JsonValue& entry) {
     if (flag == 'm') thing.movable = true;
     if (flag == 'd') thing.device = true;
   }
+  for (const Kind kind :
+       {Kind::kPicture, Kind::kBook, Kind::kThermometer, Kind::kStopwatch, Kind::kLighter, Kind::kTool})
+    thing.shut = thing.shut || (thing.kind == kind && !thing.container);
   return thing;
 }
 
@@ -180,6 +183,7 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
   }
   task->move = task->place != kNone;
   task->pick = task->door = task->box != kNone;
+  world.Seed(std::strtoull(task->id.substr(task->id.find('/') + 1).c_str(), nullptr, 10));
   if (task->focus.empty()) reader.Fail(root, "something to focus on");
   return task;
 }

@@ -40,11 +40,13 @@ void GrowAnimal(Thing* thing) {
   if (++thing->stage == row.count - 1) thing->dead = true;
 }
 
-bool Holds(const World& world, Id id, std::string_view name) {
+Id Find(const World& world, Id id, std::string_view name) {
   for (const Id inner : world[id].inside)
-    if (world[inner].name == name) return true;
-  return false;
+    if (world[inner].name == name) return inner;
+  return kNone;
 }
+
+bool Holds(const World& world, Id id, std::string_view name) { return Find(world, id, name) != kNone; }
 
 void Fill(World* world, Id id) {
   if (!Holds(*world, id, "water")) world->Add(Substance("water", Kind::kSubstance, "clear", "liquid"), id);
@@ -110,26 +112,43 @@ constexpr int kReproducing = 4;
 constexpr int kReproducesAt = 5, kFlowersEvery = 5, kSickAt = 30, kDiesAt = 55, kSickBareAt = 2,
               kDiesBareAt = 5;  // ticks: all, since, dry, dry, without soil
 
+Thing Pollen(const Thing& from) {
+  Thing pollen = Substance("pollen", Kind::kPollen, "yellow", "solid");
+  pollen.words = from.pollen_of + "pollen";
+  pollen.material.substance = "pollen matter";
+  pollen.material.melts = 10000, pollen.material.boils = 10001;
+  return pollen;
+}
+
 void GrowPlant(World* world, Id id) {
   {
     Thing& plant = (*world)[id];
-    ++plant.stage_ticks;
     if (plant.stage == kDeadPlant) {
-      if (plant.dead) return;
+      ++plant.stage_ticks;
       plant.dead = true;
-      const std::vector<Id> flowers = plant.inside;
+      const std::vector<Id> inside = plant.inside;
       const Id pot = plant.parent;
-      for (const Id flower : flowers) {
-        const std::vector<Id> pollen = (*world)[flower].inside;
+      for (const Id inner : inside) {
+        if ((*world)[inner].kind != Kind::kFlower) {
+          world->Move(inner, pot);
+          continue;
+        }
+        const std::vector<Id> pollen = (*world)[inner].inside;
         for (const Id grain : pollen) world->Move(grain, pot);
-        world->Remove(flower);
+        world->Remove(inner);
       }
       return;
     }
-    const bool water = plant.parent != kNone && Holds(*world, plant.parent, "water");
-    plant.dry_ticks = water ? 0 : plant.dry_ticks + 1;
-    const bool soil = plant.parent != kNone && Holds(*world, plant.parent, "soil");
-    plant.bare_ticks = soil ? 0 : plant.bare_ticks + 1;
+    if (plant.parent != kNone && Holds(*world, plant.parent, "soil")) {
+      const Id water = Find(*world, plant.parent, "water");
+      plant.dry_ticks = water != kNone ? 0 : plant.dry_ticks + 1;
+      if (water != kNone) world->Remove(water);  // drunk
+      plant.bare_ticks = 0;
+      ++plant.stage_ticks;
+    } else {
+      ++plant.bare_ticks;
+    }
+    const bool soil = plant.bare_ticks == 0;
     plant.sick = plant.dry_ticks >= kSickAt || plant.bare_ticks >= kSickBareAt;
     if (plant.dry_ticks >= kDiesAt || plant.bare_ticks >= kDiesBareAt) {
       plant.stage = kDeadPlant;
@@ -146,17 +165,68 @@ void GrowPlant(World* world, Id id) {
   Thing flower = Substance("flower", Kind::kFlower, "purple", "solid");
   flower.container = flower.open = true;
   flower.words = (*world)[id].flower;
-  Thing pollen = Substance("pollen", Kind::kPollen, "yellow", "solid");
-  pollen.words = (*world)[id].pollen_of + "pollen";
+  flower.pollen_of = (*world)[id].pollen_of;
   flower.material.substance = "flower matter";
-  pollen.material.substance = "pollen matter";
-  for (Thing* thing : {&flower, &pollen}) thing->material.melts = 10000, thing->material.boils = 10001;
+  flower.material.melts = 10000, flower.material.boils = 10001;
+  Thing pollen = Pollen((*world)[id]);
   const Id at = world->Add(std::move(flower), id);
   world->Add(std::move(pollen), at);
 }
 
+void Flowers(const World& world, Id id, std::vector<Id>* found) {
+  if (world[id].kind == Kind::kFlower) found->push_back(id);
+  if (id == world.agent || !world[id].open) return;
+  for (const Id inner : world[id].inside) Flowers(world, inner, found);
+}
+
+constexpr std::size_t kCarries = 6;  // pollen
+
+// A bee leaves or stays by one draw; where it goes is another, where there is a choice.
+void Fly(World* world, Id id) {
+  const bool low = world->Share() < 0.5;
+  const Id outer = (*world)[id].parent;
+  const Kind kind = (*world)[outer].kind;
+  const Id room = world->RoomOf(id);
+  if (kind == Kind::kFlower) {
+    if (!low) return world->Move(id, room);
+    std::vector<Id> pollen;
+    for (const Id inner : (*world)[outer].inside)
+      if ((*world)[inner].kind == Kind::kPollen) pollen.push_back(inner);
+    if (pollen.empty() || (*world)[id].inside.size() >= kCarries) return;
+    world->Move(pollen[world->Pick(pollen.size())], id);
+    return;
+  }
+  if (low && kind != Kind::kRoom) {
+    if ((*world)[outer].open) world->Move(id, room);
+    return;
+  }
+  std::vector<Id> ways;
+  if (low) {
+    for (const Id door : world->DoorsOf(outer))
+      if ((*world)[door].open) ways.push_back((*world)[door].leads);
+  } else if (kind == Kind::kRoom) {
+    Flowers(*world, room, &ways);
+  }
+  if (!ways.empty()) world->Move(id, ways[world->Pick(ways.size())]);
+}
+
+// A flower makes new pollen once its own is taken.
+void MakePollen(World* world, Id id) {
+  for (const Id inner : (*world)[id].inside)
+    if ((*world)[inner].kind == Kind::kPollen) return;
+  world->Add(Pollen((*world)[id]), id);
+}
+
 constexpr int kFlushes = 5, kBurns = 100;  // ticks
-constexpr double kFireIsHotterBy = 200;
+constexpr double kFireIsHotterBy = 200, kQuenchedIsColderBy = 10;
+
+// Liquid water in a thing or beside it.
+Id WaterAt(const World& world, Id id) {
+  for (const Id outer : {id, world[id].parent})
+    for (const Id inner : outer == kNone ? std::vector<Id>{} : world[outer].inside)
+      if (world[inner].name == "water" && world[inner].material.state == "liquid") return inner;
+  return kNone;
+}
 
 // Fire burns a thing to ash; returns false once it is gone.
 bool Burn(World* world, Id id) {
@@ -164,8 +234,15 @@ bool Burn(World* world, Id id) {
   const double at = BurnsAt(thing);
   if (at == 0) return true;
   if (!thing.burning && thing.material.celsius < at) return true;
-  thing.burning = true;
+  thing.burning = thing.burned = true;
   thing.material.celsius = std::max(thing.material.celsius, at + kFireIsHotterBy);
+  if (const Id water = WaterAt(*world, id); water != kNone) {
+    (*world)[water].material.celsius = thing.material.celsius;
+    thing.material.celsius = at - kQuenchedIsColderBy;
+    thing.burning = false;
+    ++thing.burnt;
+    return true;
+  }
   if (++thing.burnt < kBurns) return true;
   Thing ash = Substance("ash", Kind::kSubstance, "gray", "solid");
   ash.called = {"substance", "burned ash"};
@@ -191,8 +268,19 @@ void TickThing(World* world, Id id) {
     const bool runs = thing.kind == Kind::kSink && thing.active;
     const bool flushes = thing.kind == Kind::kToilet && (thing.active || thing.ticks > 0);
     if (thing.fills || runs || flushes) Fill(world, id);
+    if (runs || flushes) {
+      const std::vector<Id> inside = (*world)[id].inside;
+      for (const Id inner : inside)
+        if ((*world)[inner].container && (*world)[inner].open) Fill(world, inner);
+    }
   }
   if ((*world)[id].kind == Kind::kPlant) GrowPlant(world, id);
+  if ((*world)[id].kind == Kind::kFlower) MakePollen(world, id);
+  if ((*world)[id].kind == Kind::kAnimal && (*world)[id].life == "bee") {
+    if ((*world)[id].ticked == world->ticks) return;
+    (*world)[id].ticked = world->ticks;
+    Fly(world, id);
+  }
   Conduct(world, id);
   if ((*world)[id].kind == Kind::kToilet) {
     Thing& toilet = (*world)[id];

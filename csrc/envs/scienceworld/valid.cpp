@@ -16,6 +16,7 @@ std::vector<std::string> Unique(const World& world, const std::vector<Id>& ids) 
   std::map<std::string, int> count;
   for (const Id id : ids) {
     std::vector<std::string> own = Names(world, id);
+    if (world[id].kind == Kind::kTerminal) own = {world[world[id].parent].name + " " + world[id].name};
     if (const Id outer = world[id].parent; outer != kNone && world[id].kind != Kind::kDoor)
       for (const std::string& name : Names(world, id)) own.push_back(name + " in " + world[outer].name);
     std::sort(own.begin(), own.end());

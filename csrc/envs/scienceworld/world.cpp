@@ -100,4 +100,18 @@ std::vector<Id> World::SortedDoorsOf(Id room) const {
   return found;
 }
 
+// The generator that Java documents.
+void World::Seed(std::uint64_t seed) { chance = (seed ^ 0x5DEECE66DULL) & ((1ULL << 48) - 1); }
+
+std::uint32_t World::Draw(int bits) {
+  chance = (chance * 0x5DEECE66DULL + 0xBULL) & ((1ULL << 48) - 1);
+  return static_cast<std::uint32_t>(chance >> (48 - bits));
+}
+
+std::size_t World::Pick(std::size_t count) {
+  const std::uint64_t drawn = Draw(31);
+  if ((count & (count - 1)) == 0) return static_cast<std::size_t>((count * drawn) >> 31);
+  return static_cast<std::size_t>(drawn % count);
+}
+
 }  // namespace embodied_mem::scienceworld

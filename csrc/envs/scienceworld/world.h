@@ -78,8 +78,8 @@ struct Thing {
   Id parent = kNone;
   std::vector<Id> inside;
   bool has_material = false, container = false, open = false, closable = false, activable = false, active = false,
-       edible = false, movable = false, gone = false, fills = false, burning = false, pollen = false, device = false,
-       broken = false;
+       edible = false, movable = false, gone = false, fills = false, burning = false, burned = false, shut = false,
+       device = false, broken = false;
   int burnt = 0;                      // ticks on fire
   double heats_to = 0, cools_to = 0;  // of devices
   bool heats = false, cools = false;
@@ -95,6 +95,7 @@ struct Thing {
   Id leads = kNone, other = kNone;
   double slope = 0;             // of a plane: percent of it that things slide in a tick
   int slid = 0;                 // ticks on a plane
+  int ticked = 0;               // when it was last its turn, for what flies
   int ticks = 0;                // of a stopwatch; which one a terminal is
   Id end = kNone;               // its first terminal; its second is the next number
   Id link[2] = {kNone, kNone};  // what its two terminals are connected to, as thing * 2 + terminal
@@ -105,7 +106,12 @@ struct World {
   std::vector<Id> doors, drains;  // in no contents
   Id sewer = kNone, agent = kNone, inventory = kNone, universe = kNone, focus = kNone;
   int ticks = 0;
+  std::uint64_t chance = 0;  // state of the generator that bees draw from, Java's
 
+  void Seed(std::uint64_t seed);
+  std::uint32_t Draw(int bits);
+  double Share() { return Draw(24) / static_cast<double>(1 << 24); }
+  std::size_t Pick(std::size_t count);  // below count
   Thing& operator[](Id id) { return things[static_cast<std::size_t>(id)]; }
   const Thing& operator[](Id id) const { return things[static_cast<std::size_t>(id)]; }
   Id room() const { return things[static_cast<std::size_t>(agent)].parent; }

@@ -80,6 +80,14 @@ def test_first_text_names_the_room_and_the_goal(env: Env) -> None:
         ("read orange", "It's not clear how to read that."),
         ("teleport to outside", "No known action matches that input."),
         ("", "No known action matches that input."),
+        (" take  the ORANGE ", "You move the orange to the inventory."),
+        ("put orange on table", "You move the orange to the table."),
+        ("move table to orange", "That can't be moved there."),
+        ("pour table into orange", "That can't be moved there, because it's not a container."),
+        ("pour orange into table", "The inventory the orange is in is not movable."),
+        ("dunk orange in orange", "You can't dunk something into itself."),
+        ("dunk orange in table", "The orange is not a container."),
+        ("go to kitchen", "It's not clear how to get there from here."),
     ],
 )
 def test_answers_are_the_originals(env: Env, command: str, said: str) -> None:
@@ -114,6 +122,38 @@ def test_animals_and_plants_live_through_their_stages(env: Env) -> None:
     ]  # fmt: skip
     assert [(text, next(k for k, look in enumerate(seen) if text in look)) for text, _ in stages] == stages
     assert "a dead parrot" in env.look()
+
+
+def with_things(*things: dict[str, Any]) -> Env:
+    return Env(made(things=[*BEGINNING["things"], *things]))
+
+
+def food(name: str) -> dict[str, Any]:
+    return {"k": "food", "n": name, "f": "em", "p": 7}
+
+
+def water(place: int) -> dict[str, Any]:
+    return {"k": "substance", "n": "water", "f": "m", "p": place, "m": ["water", "", "liquid", 10, 0.2, 0, 100, 0]}
+
+
+def test_three_fruits_mix_and_a_fourth_thing_prevents_it() -> None:
+    fruits = [food("apple"), food("banana"), food("orange")]
+    env = with_things(*fruits)
+    assert env.step("mix cup on table") == "Apples, oranges, and bananas mix to produce fruit salad."
+    assert "a wood cup (containing fruit salad)" in env.look()
+    env = with_things(*fruits, food("potato"))
+    assert env.step("mix cup on table").endswith("does not appear to produce anything new.")
+
+
+def test_water_puts_a_fire_out_and_plants_drink_it() -> None:
+    lighter = {"k": "lighter", "n": "lighter", "f": "m", "p": 1}
+    env = with_things(lighter, water(1))
+    env.step("use lighter on table")
+    assert "a burned table. On the burned table is: a wood cup" in env.look()
+    assert "a substance called steam" in env.look()
+    env = with_things(water(10))
+    assert "substance called water" in env.step("look in outside")
+    assert "substance called water" not in env.step("look in outside")
 
 
 def test_the_score_counts_the_way_and_a_wrong_focus_ends(env: Env) -> None:
