@@ -62,7 +62,7 @@ def wrong_command(names: list[str], command: str, rng: random.Random) -> str:
         return rng.choice(_TEMPLATES).format(rng.choice(names), rng.choice(names))
     words = command.split()
     at = rng.randrange(len(words))
-    changes = (
+    changes: tuple[list[str], ...] = (
         words[:at] + words[at + 1 :], words[: at + 1] + words[at:], [command.upper()], [command + " "], ["", command],
         ["the", *words], [*words, "in", "kitchen"], [str(rng.randrange(3))], [], ["xyzzy"], words[:at],
     )  # fmt: skip
@@ -77,7 +77,7 @@ def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str
     names = sorted({name for thing in beginning["things"] for name in [thing["n"], *thing.get("c", ())]})
     simulator.load(game, int(number))
     env = Env(_read(beginning))
-    episode = {"kind": kind, "first": f"{simulator.first_text.rstrip()}\n\n{simulator.goal}"}
+    episode: dict[str, Any] = {"kind": kind, "first": f"{simulator.first_text.rstrip()}\n\n{simulator.goal}"}
     rows: list[list[Any]] = []
     began = _cpu_s(simulator.process.pid)
     text = ""
@@ -166,13 +166,13 @@ def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
     steps, original_s, native_s, ids = 0, 0.0, 0.0, set()
     for beginning, episode in _episodes(arguments.folder / f"{game}.jsonl.gz"):
         task = _read(beginning)
-        count, found = difference(task, episode, arguments.lists)
+        count, first = difference(task, episode, arguments.lists)
         commands = [row[0] for row in episode["rows"]]
-        if found:
-            key = cause((["", *commands])[count + 1] or "-", *found)
+        if first:
+            key = cause((["", *commands])[count + 1] or "-", *first)
             if not causes[key] and arguments.show:
                 print(f"== {beginning['id']} {key}\n{commands[: count + 1]}")
-                print("\n".join(difflib.unified_diff(found[1].split("\n"), found[2].split("\n"), n=1, lineterm="")))
+                print("\n".join(difflib.unified_diff(first[1].split("\n"), first[2].split("\n"), n=1, lineterm="")))
             causes[key] += 1
         steps += max(count, 1)
         ids.add(beginning["id"])

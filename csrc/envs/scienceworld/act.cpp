@@ -204,7 +204,8 @@ std::string Act(World* world, const Action& action) {
     case Verb::kDunk: return Dunk(world, id, action.second);
     case Verb::kEat:
       if (!(*world)[id].edible) return "The " + (*world)[id].name + " is not edible.";
-      world->Remove(id);
+      world->Move(id, kNone);  // what it was connected to stays so
+      (*world)[id].gone = true;
       return "The " + (*world)[id].name + " was delicious.";
     case Verb::kFlush:
       if ((*world)[id].kind != Kind::kToilet) return "It's not clear how to flush that.";

@@ -84,6 +84,9 @@ _PLANES = {
 NATIVE_GAMES = (*_FINDS, *_LIFESPAN, *_PLANES)
 """Tasks whose beginnings can be captured."""
 
+EXACT_GAMES = ("find-plant",)
+"""Tasks that `make` plays natively: of 10,000 steps compared with the original none differs."""
+
 
 def capture(simulator: Simulator, game: str, variation: int) -> dict[str, Any]:
     """Return the beginning of one variation; the episode under way is lost.

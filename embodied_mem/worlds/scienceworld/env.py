@@ -10,16 +10,21 @@ A process that dies marks its episode in `info["crashed"]`, and the next reset r
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from embodied_mem.envs.checks import MAX_THREADS, checked_count, checked_path, checked_text, listed_tasks
 from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
+from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompt_files import prompt
+from embodied_mem.worlds.scienceworld.beginnings import Beginnings, is_native
+from embodied_mem.worlds.scienceworld.engine import Env
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, SPLITS, Simulator, game_names, official_variations
 from embodied_mem.worlds.scienceworld.subgoals import SubgoalProgress, Subgoals, load_subgoals
 
@@ -70,7 +75,7 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
     envs when done; the processes end with the program in any case.
     """
 
-    extra_info = ("goal", "score", "crashed", "crash_reason", "admissible_commands")
+    extra_info = ("goal", "score", "crashed", "crash_reason", "admissible_commands", "native")
     default_tasks = "train"
 
     def __init__(
@@ -121,6 +126,18 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
         )
         super().__init__(native, listed, num_envs, seed, max_steps, threads)
 
+    def snapshot(self, index: int) -> Any:
+        """Return a copy of an env that plays natively.
+
+        Raises:
+            InvalidInputError: it is a process of the original, which cannot be copied.
+        """
+        return NativeVectorEnv.snapshot(self, index)
+
+    def restore(self, index: int, snapshot: Any) -> Any:
+        """Put a copy of a snapshot into an env."""
+        NativeVectorEnv.restore(self, index, snapshot)
+
     def gold_path(self, task_index: int) -> list[str]:
         """Return the simulator's own solution of a task.
 
@@ -135,13 +152,32 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
 class _Episode(Episode):
     score: int = 0
     subgoals: SubgoalProgress | None = None
+    env: Env | None = None
+    """The native world, where it plays."""
+    native: bool = False
+
+
+def _native_step(env: Env, action: str) -> tuple[str, int, bool]:
+    return env.step(action), env.score, env.ended
+
+
+def _copy_of(episode: _Episode) -> _Episode:
+    assert episode.env is not None
+    return dataclasses.replace(episode, env=episode.env.copy(), subgoals=copy.deepcopy(episode.subgoals))
+
+
+class _NoProcess:
+    """The process of an env that needs none."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class _Simulators(Processes):
     """One Java process per env."""
 
     no_episode = _Episode(NO_EPISODE, crashed=True)
-    told = ("goal", "score", "crashed", "crash_reason", "commands")
+    told = ("goal", "score", "crashed", "crash_reason", "commands", "native")
 
     def __init__(
         self,
@@ -157,27 +193,41 @@ class _Simulators(Processes):
         self.simplifications = simplifications
         self._subgoals = subgoals
         self._lists_commands = lists_commands
+        self._beginnings = Beginnings()
+        self._all_native = all(is_native(task.game, simplifications) for task in tasks)
         super().__init__(num_envs, max_steps, num_threads)
         try:
-            for task in tasks:
+            for task in tasks if not self._all_native else ():
                 self.simulators[0].check_variation(task.game, task.variation)
         except BaseException:
             self.close()
             raise
 
-    def launch(self) -> Simulator:
-        return Simulator(self.simplifications)
+    def launch(self) -> Simulator | _NoProcess:
+        return _NoProcess() if self._all_native else Simulator(self.simplifications)
 
-    def start(self, simulator: Simulator, task: Task, seed: int) -> _Episode:
-        simulator.load(task.game, task.variation)
-        episode = _Episode(f"{simulator.first_text}\n\n{simulator.goal}", simulator.goal)
+    def close(self) -> None:
+        super().close()
+        self._beginnings.close()
+
+    def start(self, simulator: Simulator | _NoProcess, task: Task, seed: int) -> _Episode:
+        if is_native(task.game, self.simplifications):
+            handle = self._beginnings.task(task.game, task.variation)
+            env = Env(handle)
+            text = env.observation
+            episode = _Episode(text, handle.task, env=env, native=True)
+        else:
+            assert isinstance(simulator, Simulator)
+            simulator.load(task.game, task.variation)
+            text = simulator.first_text
+            episode = _Episode(f"{text}\n\n{simulator.goal}", simulator.goal)
         if (task.game, task.variation) in self._subgoals:
             episode.subgoals = SubgoalProgress(self._subgoals[task.game, task.variation].patterns)
-        self._see(simulator, episode, simulator.first_text)
+        self._see(simulator, episode, text)
         return episode
 
     def play(self, simulator: Simulator, episode: _Episode, action: str) -> bool:
-        text, score, completed = simulator.step(action)
+        text, score, completed = simulator.step(action) if episode.env is None else _native_step(episode.env, action)
         self._see(simulator, episode, text)
         episode.reward = (score - episode.score) / 100
         episode.text, episode.score, episode.won = text, score, score >= 100
@@ -186,9 +236,23 @@ class _Simulators(Processes):
             episode.progress = min(max(score, 0) / 100, 1.0)
         return True
 
-    def _see(self, simulator: Simulator, episode: _Episode, text: str) -> None:
+    def snapshot(self, index: int) -> _Episode:
+        """Return a copy of a native env's episode."""
+        episode = self._episodes[index]
+        if episode is None or episode.env is None:
+            raise InvalidInputError("a real simulator cannot be copied; reset with the same task and play again")
+        return _copy_of(episode)
+
+    def restore(self, index: int, snapshot: _Episode) -> None:
+        """Put a copy of a snapshot into an env."""
+        self._episodes[index] = _copy_of(snapshot)
+
+    def _see(self, simulator: Simulator | _NoProcess, episode: _Episode, text: str) -> None:
         if self._lists_commands:
-            episode.commands = simulator.admissible_commands()
+            listing = simulator if episode.env is None else episode.env
+            assert not isinstance(listing, _NoProcess)
+            commands = listing.admissible_commands
+            episode.commands = commands() if callable(commands) else commands
         if episode.subgoals is not None:
             episode.subgoals.see(text)
             episode.progress = episode.subgoals.share
