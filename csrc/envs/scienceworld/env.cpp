@@ -137,7 +137,8 @@ bool Env::Fits(Asked asked, Id target) const {
 void Env::CountGoals() {
   if (completed_ || failed_) return;
   const Task& task = *task_;
-  if (start_ == task.place ? world_.room() == start_ : world_.room() != start_) moved_ = true;
+  const bool starts_there = task.box == kNone && start_ == task.place;
+  if (starts_there == (world_.room() == start_)) moved_ = true;
   if (world_.room() == task.place) there_ = true;
   tried_.Count(world_, task.trials, looked_at_);
   for (const Id door : world_.DoorsOf(world_.room())) near_door_ = near_door_ || world_[door].open;
