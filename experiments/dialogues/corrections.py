@@ -13,6 +13,10 @@ An item is told to an empty memory of the asker, in order; then the question is 
 sight of neither the blind items nor the wordings of generators. A line has topic and form, statements in order, and a
 question; "+" is before what answers it, "-" before what must not come first, "Nora>" before what another says. Items
 of the half `train` teach `supersession`, `dev` chooses. Each is played among statements of other topics.
+
+`corrections_written.txt` was written by a language model: 1939 corrections and 1703 statements that only look so, of
+425 topics. A line has a topic, "-" before an old statement, "+" before each that replaces it ("~": said directly after
+it), "=" before each that does not, and a question. Topics of the part `held` teach nothing.
 """
 
 from __future__ import annotations
@@ -45,6 +49,9 @@ HALVES = ("train", "dev")
 _NAMES = "Nora Tobias Ben Ines Carla Emil Leyla Ruth Kofi Sven Priya Rosa Hugo Dana Olga Luis Aiko Femi"
 NATURAL_NAMES = _NAMES.split()
 _CHAT = "chat"
+MORE_ITEMS = NATURAL.with_name("corrections_written.txt")
+WRITTEN_PARTS = ("train", "held")
+_HELD_OF = 7
 
 MEASURES = ("first", "first_three", "old_first", "old_ended", "wrongly_ended")
 
@@ -58,7 +65,7 @@ def items() -> list[dict[str, Any]]:
 
 
 class Natural(NamedTuple):
-    """An item of `corrections_natural.txt`.
+    """An item of `corrections_natural.txt` or `corrections_written.txt`.
 
     Attributes:
         topic, form: of the correction; a form of what is none begins with "c:".
@@ -116,7 +123,7 @@ class Natural(NamedTuple):
 def natural_items(half: str) -> list[Natural]:
     """Read the items of a half; one thing is in one half."""
     its = []
-    for kind, *statements, question in _rows():
+    for kind, *statements, question in _rows(NATURAL):
         topic, _, form = kind.partition("/")
         if topic == _CHAT:
             continue
@@ -130,17 +137,30 @@ def natural_items(half: str) -> list[Natural]:
     return its
 
 
-def chats() -> list[list[tuple[str, str]]]:
+def written_items(part: str) -> list[Natural]:
+    """Read the written items of a part; a topic is in one."""
+    its = []
+    for topic, old, *news, question in _rows(MORE_ITEMS):
+        is_held = hashlib.sha256(topic.encode()).digest()[0] % _HELD_OF == 0
+        if topic == _CHAT or WRITTEN_PARTS[is_held] != part:
+            continue
+        for new in news:
+            right, form = (0, "c:written") if new[0] == "=" else (1, "ell" if new[0] == "~" else "written")
+            its.append(Natural(topic, form, [_turn(old), _turn(new)], right, 1 - right, question))
+    return its
+
+
+def chats(path: pathlib.Path = NATURAL) -> list[list[tuple[str, str]]]:
     """Read (speaker, text) of conversations without a correction."""
-    return [[_turn(one) for one in texts] for kind, *texts in _rows() if kind.startswith(_CHAT)]
+    return [[_turn(one) for one in texts] for kind, *texts in _rows(path) if kind.startswith(_CHAT)]
 
 
-def _rows() -> list[list[str]]:
-    return [line.split(" | ") for line in NATURAL.read_text(encoding="utf-8").splitlines()]
+def _rows(path: pathlib.Path) -> list[list[str]]:
+    return [line.split(" | ") for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _turn(statement: str) -> tuple[str, str]:
-    who, _, text = statement.lstrip("+-").partition("> ")
+    who, _, text = statement.lstrip("+-=~").partition("> ")
     return (who, text) if text else ("", who)
 
 
@@ -181,9 +201,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--result", type=output_file, help="JSON file to write, of the blind items")
     parser.add_argument("--natural", choices=HALVES, help="this half of the items for development instead")
+    parser.add_argument("--written", choices=WRITTEN_PARTS, help="this part of the written items instead")
     args = parser.parse_args()
     groups: dict[str, list[dict[str, float]]] = collections.defaultdict(list)
-    its = [*_natural(args.natural)] if args.natural else [*_blind()]
+    own = natural_items(args.natural) if args.natural else written_items(args.written) if args.written else []
+    its = [*_among(own)] if own else [*_blind()]
     with Progress("corrections", len(its), unit="item") as progress:
         for item, names in its:
             row = score(item)
@@ -199,7 +221,7 @@ def main() -> None:
         for name, scores in groups.items()
     }
     print(table({"rows": rows}))
-    if args.result and not args.natural:
+    if args.result and not own:
         write_result(args.result, manifest(sha256=SHA256, rows=rows))
 
 
@@ -209,9 +231,8 @@ def _blind() -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
         yield item, ("corrected" if item["id"] <= NUM_CORRECTED else "not corrected", item["kind"])
 
 
-def _natural(half: str) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
-    """Give items of a half among other statements, and their groups."""
-    its = natural_items(half)
+def _among(its: Sequence[Natural]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Give items among other statements, and their groups."""
     for item in sorted(its, key=lambda item: not item.is_correction):
         name = "corrected" if item.is_correction else "not corrected"
         yield item.among(its, random.Random(item.question)).as_blind(), (name, item.form)

@@ -6,8 +6,8 @@
 `experiments/dialogues/corrections.txt` has the topics: older statements, newer ones that correct them, newer ones that
 do not. Topics and values are in one part each: `dev` chose number and depth of the trees, which are then made of
 `train` and `dev`; `held` is reported. A scene is a topic among statements of other topics by several people. To these
-come the items of half `train` of `corrections_natural.txt`, with other people and, in part, said in fewer words, and
-its conversations, in which nothing replaces anything.
+come the items of `corrections_natural.txt`, with other people and, in part, said in fewer words, and its conversations,
+in which nothing replaces anything; with `--written train` also those of `corrections_written.txt`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pathlib
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,16 @@ from embodied_mem.atomic_file import replacing
 from embodied_mem.memory import supersession
 from embodied_mem.memory.supersession import Statement, chances, features, statement
 from embodied_mem.memory.words import content_words
-from experiments.dialogues.corrections import HALVES, NATURAL_NAMES, Natural, chats, natural_items
+from experiments.dialogues.corrections import (
+    HALVES,
+    MORE_ITEMS,
+    NATURAL_NAMES,
+    WRITTEN_PARTS,
+    Natural,
+    chats,
+    natural_items,
+    written_items,
+)
 
 TOPICS = pathlib.Path(__file__).parents[1] / "dialogues" / "corrections.txt"
 PARTS = ("train", "train", "train", "dev", "held")
@@ -278,12 +287,12 @@ _VALUES = [
     sorted(its) for its in (supersession._NUMBERS - {"half", "quarter", "dozen", "hundred"}, supersession._COLORS)
 ]
 _VALUES.append(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
-_REPEATS, _MAX_COMPANY = 15, 6
+_NATURAL_REPEATS, _WRITTEN_REPEATS, _MAX_COMPANY = 15, 4, 6
 
 
-def natural_matrix(half: str, repeats: int = _REPEATS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Make features and labels of natural items, each several times."""
-    rng, its = random.Random(seed), natural_items(half)
+def items_matrix(its: Sequence[Natural], repeats: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Make features and labels of items, each several times."""
+    rng = random.Random(seed)
     things = sorted({thing for item in its if (thing := _thing(item))})
     rows = []
     for item in its:
@@ -296,13 +305,13 @@ def natural_matrix(half: str, repeats: int = _REPEATS, seed: int = 0) -> tuple[n
     return _table(rows)
 
 
-def chat_matrix(repeats: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def chat_matrix(its: Sequence[Sequence[tuple[str, str]]], repeats: int = 5) -> tuple[np.ndarray, np.ndarray]:
     """Make features and labels of conversations, begun anywhere."""
-    rng, rows = random.Random(seed), []
-    for chat in chats():
+    rng, rows = random.Random(0), []
+    for chat in its:
         for _ in range(repeats):
             first = rng.randrange(len(chat))
-            turns = chat[first:] + chat[:first]
+            turns = [*chat[first:], *chat[:first]]
             rows += [_pairs_at(turns, at, set()) for at in range(1, len(turns))]
     return _table(rows)
 
@@ -460,6 +469,13 @@ def main() -> None:
     parser.add_argument("--score", action="store_true")
     parser.add_argument("--misses", action="store_true", help="print what is wrong in `dev`")
     parser.add_argument("--halves", nargs="+", choices=HALVES, default=HALVES, help="of the natural items")
+    parser.add_argument(
+        "--written",
+        nargs="*",
+        choices=WRITTEN_PARTS,
+        default=[],
+        help="parts of the written items, which the shipped trees did not learn",
+    )
     parser.add_argument("--scenes", type=int, default=10000)
     parser.add_argument("--trees", type=int, default=300)
     parser.add_argument("--depth", type=int, default=4)
@@ -467,7 +483,9 @@ def main() -> None:
     args = parser.parse_args()
     if not args.score:
         pairs_of = [matrix("train", args.scenes, 0), matrix("dev", int(0.33 * args.scenes), 0)]
-        pairs_of += [*map(natural_matrix, args.halves), chat_matrix()]
+        pairs_of += [items_matrix(natural_items(half), _NATURAL_REPEATS) for half in args.halves]
+        pairs_of += [items_matrix(written_items(part), _WRITTEN_REPEATS) for part in args.written]
+        pairs_of.append(chat_matrix([*chats(), *(chats(MORE_ITEMS) if args.written else [])]))
         x, y = (np.concatenate(both) for both in zip(*pairs_of))
         weights = fit(args.trees, args.depth, args.rate, x, y)
         with replacing(supersession._WEIGHTS) as temporary:

@@ -82,6 +82,20 @@ def test_natural_items_are_in_one_half_each_and_keep_their_statements_in_company
                 assert one.right - one.wrong == item.right - item.wrong
 
 
+def test_written_items_are_in_one_part_each_and_stand_behind_their_old_statement():
+    parts = {part: corrections.written_items(part) for part in corrections.WRITTEN_PARTS}
+    topics = {part: {item.topic for item in items} for part, items in parts.items()}
+    assert topics["train"].isdisjoint(topics["held"])
+    assert len(topics["held"]) > sum(map(len, topics.values())) / 10
+    its = [item for items in parts.values() for item in items]
+    assert len(set(map(str, its))) == len(its)
+    assert (sum(item.is_correction for item in its), sum(not item.is_correction for item in its)) == (1939, 1703)
+    for item in its:
+        assert item.question.endswith("?")
+        assert (item.wrong < item.right) == item.is_correction
+        assert not any(text.startswith(("+", "-", "=", "~")) for _, text in item.turns)
+
+
 def _lines() -> list[str]:
     return corrections.NATURAL.read_text(encoding="utf-8").splitlines()
 
