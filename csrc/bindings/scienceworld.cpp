@@ -56,12 +56,11 @@ void BindScienceworld(py::module_& parent) {
              return handle;
            }),
            py::arg("task"), py::arg("seed") = 0)
-      .def_property_readonly(
-          "admissible_commands",
-          [](const Handle& self) {
-            const scienceworld::Task& task = *self.env.task();
-            return scienceworld::ValidCommands(self.env.world(), task.teleports, task.wires);
-          })
+      .def_property_readonly("admissible_commands",
+                             [](const Handle& self) {
+                               const scienceworld::Task& task = *self.env.task();
+                               return scienceworld::ValidCommands(self.env.world(), task.teleports, task.wires);
+                             })
       .def_property_readonly("score", [](const Handle& self) { return self.env.score(); })
       .def(
           "look", [](const Handle& self) { return TextToPython(self.env.Look()); }, "The room, without a step.")
