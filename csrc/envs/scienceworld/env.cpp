@@ -29,7 +29,6 @@ void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::u
   task_ = std::move(task);
   options_ = options;
   world_ = task_->world;
-  start_ = world_.room();
   CountGoals();
   observation_ = Look();
   Trim(&observation_);
@@ -137,8 +136,9 @@ bool Env::Fits(Asked asked, Id target) const {
 void Env::CountGoals() {
   if (completed_ || failed_) return;
   const Task& task = *task_;
-  const bool starts_there = task.box == kNone && start_ == task.place;
-  if (starts_there == (world_.room() == start_)) moved_ = true;
+  const bool leaves = task.box != kNone || world_.room() != task.place;
+  if (!moved_ && start_ == kNone && leaves) start_ = world_.room();
+  if (world_.room() != start_) moved_ = true;
   if (world_.room() == task.place) there_ = true;
   tried_.Count(world_, task.trials, looked_at_);
   for (const Id door : world_.DoorsOf(world_.room())) near_door_ = near_door_ || world_[door].open;

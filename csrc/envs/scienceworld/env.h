@@ -56,7 +56,8 @@ class Env {
   std::vector<Action> question_;  // what an ambiguous command can mean
   std::string observation_;
   std::size_t focused_ = 0;  // of task_->focus
-  Id start_ = kNone, start_focus_ = kNone;
+  Id start_ = kNone;         // the room to leave; none as long as nobody was elsewhere than where the task is
+  Id start_focus_ = kNone;
   Tried tried_;
   Id looked_at_ = kNone;  // by this step
   int num_steps_ = 0;

@@ -125,6 +125,8 @@ def test_who_starts_where_the_task_is_has_come_there(start: int, score: int) -> 
     env.step("go to hallway")
     env.step("reset task")
     assert env.score == 0
+    env.step("go to workshop")
+    assert env.score == 10
 
 
 @pytest.mark.parametrize(
