@@ -38,7 +38,14 @@ def config() -> Config:
             max_steps=20,
         ),
         memory=MemoryConfig(
-            top_k=12, marks=True, newest_first=True, kinds=KINDS, with_ages=True, focused=True, max_sigma=0.7
+            top_k=12,
+            marks=True,
+            newest_first=True,
+            kinds=KINDS,
+            with_ages=True,
+            focused=True,
+            by_age=True,
+            max_sigma=0.7,
         ),
         data=dataclasses.replace(base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty")),
         grpo=dataclasses.replace(base.grpo, steps=8, group_size=8, learning_rate=3e-4, min_learning_rate=3e-5),
