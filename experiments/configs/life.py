@@ -10,8 +10,8 @@ allows a shortest plan and two steps more. Homes that are scored hear sentence f
     experiments/gpu.sh --parts life                       # both, where a GPU is
 
 The rule teacher wins 97.2 % with the pool, 70.3 with past episodes alone and 35.8 without memory on three homes of
-`dev`. The trained compiler wins 69.5 % of the last 100 days of six homes that are reported
-(`results/life_trained.json`, 105 minutes on a core); no memory 15.7, the teacher's guidance 87.3.
+`dev`. The trained compiler wins 76.0 % of the last 100 days of six homes that are reported
+(`results/life_trained.json`, 80 to 110 minutes on a loaded core); no memory 22.7, the teacher's guidance 84.8.
 """
 
 import dataclasses
