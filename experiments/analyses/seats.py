@@ -1,11 +1,11 @@
-r"""Has a small model sit in each seat of the papers' agents for a few steps, and counts what came of it.
+r"""Has a small model sit in each seat of the papers' agents, and counts what came of it.
 
     mkdir seats && tar -xf experiments/results/seats_qwen05.calls.tar.xz -C seats
     python experiments/analyses/seats.py --model qwen2.5-coder-0.5b --record seats \
         --result experiments/results/seats_qwen05.json
 
 With --server a model behind OpenAI's protocol is asked; without, the recording answers. The numbers show that a seat
-works, not how good the model is: tasks are one or two, of few steps. MEMENTO has to be installed.
+works, not how good the model is. MEMENTO has to be installed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
 from experiments.registered import register_all
 
+TASKS, STEPS = 10, 15
+"""Tasks of compiler, critic and planner, and their steps at most; other seats are recorded on less."""
 _ALFWORLD = "--tasks generated --num_tasks"
+_WHOLE = f"{_ALFWORLD} {TASKS} --max_steps {STEPS}"
 COMMANDS = {
-    "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_ALFWORLD} 1 --max_steps 2",
+    "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_WHOLE}",
     "perceiver": f"--agents chat_planner_critic --repeat 1 --perceiver_model MODEL {_ALFWORLD} 1 --max_steps 1",
-    "compiler": f"--deliveries compiled_chat --compiler_model MODEL {_ALFWORLD} 1 --max_steps 5 --seeds 0 "
-    "--bank_file BANK",
+    "compiler": f"--deliveries compiled_chat --compiler_model MODEL {_WHOLE} --seeds 0 --bank_file BANK",
     "react": "--config=memento --agents react --profile --strategy reranker --num_tasks 1 --max_steps 3 "
     "--embedder lexical --triples_per_scene 1",
 }
@@ -51,12 +53,12 @@ _COUNTS = ("calls", "prompt_tokens", "completion_tokens", "malformed", "failed")
 
 
 def criticise(model: ChatModel) -> dict[str, Any]:
-    """Count the critic's objections to the plans of rules for one game."""
+    """Count the critic's objections to the plans of rules."""
     config = PlannerCriticConfig()
     critic = ChatCritic(model, load("alfworld", "skills")(config))
     agent = PlannerCriticAgent.for_world("alfworld", config, critic=critic)
-    source, games = _games(1)
-    rollout(source.envs(games, 1, 6), [agent], [[0]], lists_actions=False)
+    source, games = _games(TASKS)
+    rollout(source.envs(games, 1, STEPS), [agent], [range(TASKS)], lists_actions=False)
     return {"criticised": agent.record.criticised, "objections": [words for _, words in agent.record.objections]}
 
 
