@@ -23,12 +23,14 @@ All stores of a `Server` share one connection. Modules and their indices are in 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hashlib
 import os
 import re
 import socket
 import struct
+import threading
 import time
 import uuid
 import zlib
@@ -145,6 +147,8 @@ class _Session:
             self.close()
             raise
         self._settings: tuple[str, str] | None = None
+        self._thread = 0  # inside a statement
+        self._unlocks: collections.deque[int] = collections.deque()
 
     @property
     def is_usable(self) -> bool:
@@ -154,13 +158,35 @@ class _Session:
     def using(self, scope: uuid.UUID, synchronous: str = "on") -> Iterator[Any]:
         """Lend the connection, set to one scope, to one thread."""
         with self.lock:
-            settings = str(scope), synchronous
-            if settings != self._settings:
-                self._settings = None
-                for connection in {self.connection, self.keys}:
-                    connection.execute(_SETTINGS, settings)
-                self._settings = settings
-            yield self.connection
+            before, self._thread = self._thread, threading.get_ident()
+            try:
+                settings = str(scope), synchronous
+                if settings != self._settings:
+                    self._settings = None
+                    for connection in {self.connection, self.keys}:
+                        connection.execute(_SETTINGS, settings)
+                    self._settings = settings
+                yield self.connection
+            finally:
+                self._thread = before
+                while self._unlocks and not before:
+                    self.unlock(self._unlocks.popleft())
+
+    def unlock(self, number: int) -> None:
+        """Give a lock back; after the statement that this thread is in.
+
+        A store that nobody closed goes with a garbage collection, which may come inside a statement.
+        """
+        if self._thread == threading.get_ident():
+            self._unlocks.append(number)
+            return
+        with contextlib.suppress(psycopg.Error), self.lock:
+            self._thread = threading.get_ident()
+            try:
+                if self.is_usable:
+                    self.connection.execute("SELECT pg_advisory_unlock(%s)", [number])
+            finally:
+                self._thread = 0
 
     def close(self) -> None:
         if self.process == os.getpid():
@@ -473,8 +499,6 @@ class ServerEvents(EventStore):
         try:
             if self._is_locked:
                 session.held_scopes.discard(self._id)
-                with contextlib.suppress(psycopg.Error), session.lock:
-                    if session.is_usable:
-                        session.connection.execute("SELECT pg_advisory_unlock(%s)", [self._lock_number])
+                session.unlock(self._lock_number)
         finally:
             self._server.release(session)

@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import threading
+import uuid
 
 import pytest
 
@@ -308,6 +309,25 @@ def test_stores_of_a_server_share_a_connection_and_a_forked_child_has_its_own(cl
         store.record("notes", {"text": "of the parent"})
         store.close()
     assert server._session.connection.closed
+
+
+def test_a_store_that_is_collected_inside_a_statement_gives_its_lock_back_after_it(cluster, server):
+    def collect_inside():
+        with MemoryStore(server, {"notes": Notes()}, scope=ANN), session.using(uuid.uuid4()) as connection:
+            with connection.lock:  # as psycopg holds it while it waits for the server
+                ben.close()
+            number_of_locks.append(held())
+        number_of_locks.append(held())
+
+    def held():
+        return rows(cluster, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")[0][0]
+
+    ben = MemoryStore(server, {"notes": Notes()}, scope=Scope(user="ben"))
+    session, number_of_locks = server._session, []
+    thread = threading.Thread(target=collect_inside, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert number_of_locks == [2, 0]
 
 
 def test_a_server_that_nobody_reaches_has_recorded_nothing(cluster):

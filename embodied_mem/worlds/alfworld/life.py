@@ -54,12 +54,15 @@ _DEEDS = {
     "pick_and_place_simple": "put it in the {target}",
     **{name: f"{verb} it and put it in the {{target}}" for name, verb in CHANGES.items()},
 }
-_FIELDS = {"kind": "[a-z]+", "place": r"\b[a-z]+ \d+", "target": "[a-z]+", "who": "[a-z]+", "name": "[a-z]+ [a-z]+"}
+_FIELDS = {
+    "kind": "[a-z]{1,30}", "place": r"\b[a-z]{1,30} \d{1,4}", "target": "[a-z]{1,30}", "who": "[a-z]{1,30}",
+    "name": r"\b[a-z]{1,30} [a-z]{1,30}",
+}  # fmt: skip
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
 def _pattern(form: str) -> re.Pattern[str]:
-    fields = {**_FIELDS, "deed": "[^.]+"}
+    fields = {**_FIELDS, "deed": "[^.]{1,200}"}
     parts = _SLOT.split(form)
     words = [re.escape(part) if i % 2 == 0 else f"(?P<{part}>{fields[part]})" for i, part in enumerate(parts)]
     return re.compile("".join(words), re.IGNORECASE)
