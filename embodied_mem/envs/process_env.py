@@ -24,7 +24,7 @@ import os
 import subprocess
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -158,6 +158,14 @@ class Processes(abc.ABC):
             SimulatorError: the process died or failed.
         """
 
+    def snapshot(self, index: int) -> Any:
+        """Refuse. Raises InvalidInputError, where no subclass copies an episode."""
+        raise InvalidInputError("a real simulator cannot be copied; reset with the same task and play again")
+
+    def restore(self, index: int, snapshot: Any) -> None:
+        """Refuse, as `snapshot`."""
+        self.snapshot(index)
+
     def close(self) -> None:
         """End all processes and threads.
 
@@ -262,24 +270,12 @@ def _column(episodes: Sequence[Any], field: str) -> Sequence[Any] | np.ndarray:
 
 
 class ProcessVectorEnv(NativeVectorEnv):
-    """Tasks that other programs play, each env in a process of its own. They cannot be copied."""
+    """Tasks that other programs play, each env in a process of its own."""
 
     @property
     def simulators(self) -> list[Any]:
         """The processes as they are now, one per env."""
         return list(self._native.simulators)
-
-    def snapshot(self, index: int) -> NoReturn:
-        """Refuse. Raises InvalidInputError always."""
-        raise InvalidInputError("a real simulator cannot be copied; reset with the same task and play again")
-
-    def restore(self, index: int, snapshot: Any) -> NoReturn:
-        """Refuse, as `snapshot`."""
-        self.snapshot(index)
-
-    def env(self, index: int) -> NoReturn:
-        """Refuse, as `snapshot`."""
-        self.snapshot(index)
 
     def close_extras(self, **_: Any) -> None:
         """End the processes; `close` calls this once."""

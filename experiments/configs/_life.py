@@ -8,7 +8,7 @@ procedures that no training home has.
 
 import dataclasses
 
-from embodied_mem.worlds.alfworld.life import LifeMix
+from experiments.life.lives import LifeMix
 
 MIX = LifeMix(
     shares={

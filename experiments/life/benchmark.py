@@ -41,9 +41,9 @@ from embodied_mem.evaluation.tables import markdown, rate
 from embodied_mem.parallel.resume import Finished
 from embodied_mem.progress import Progress
 from embodied_mem.worlds.alfworld.generator import Generator
-from embodied_mem.worlds.alfworld.life import CUES, Life, LifeMix, homes_of, make_life
 from experiments.configs._life import MIX, PARTS, SEED, STALE
 
+from .lives import CUES, Life, LifeMix, homes_of, make_life
 from .player import MODULES, Condition, Outcome, play_life
 
 

@@ -11,11 +11,11 @@ from embodied_mem.memory import LifelongMemory, Scope
 from embodied_mem.training.teachers.lesson import Lesson
 from embodied_mem.types import Episode, Step
 from embodied_mem.worlds.alfworld.engine import Env
-from embodied_mem.worlds.alfworld.life import Day, Life
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import ProcedureTeacher
 from embodied_mem.worlds.alfworld.wording.text import parse_command, parse_observation, parse_room, type_of
 
+from .lives import Day, Life
 from .readers import (
     BankReader,
     Knowledge,

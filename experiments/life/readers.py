@@ -21,8 +21,9 @@ from embodied_mem.memory.bank import relevant_events
 from embodied_mem.memory.pool import Pool
 from embodied_mem.memory.record import Record
 from embodied_mem.types import Episode
-from embodied_mem.worlds.alfworld.life import Truth, deed_of, read_instruction, read_sentence
 from embodied_mem.worlds.alfworld.wording.text import CHANGERS, CHANGES, Task, parse_command, task_of, type_of
+
+from .lives import Truth, deed_of, read_instruction, read_sentence
 
 K = 32
 """Records that are asked for."""

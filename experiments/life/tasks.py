@@ -32,12 +32,12 @@ from embodied_mem.training.tasks import TEACHER_STEPS
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.worlds.alfworld.engine import Game
 from embodied_mem.worlds.alfworld.generator import Generator
-from embodied_mem.worlds.alfworld.life import Day, Life, homes_of, make_life, read_instruction
 from embodied_mem.worlds.alfworld.statistics import household_kinds
 from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from embodied_mem.worlds.alfworld.wording.follower import Follower
 from experiments.configs._life import MIX, NUM_TRAINING, PARTS, SEED, STALE
 
+from .lives import Day, Life, homes_of, make_life, read_instruction
 from .player import MODULES, Condition, LifeTeacher, Outcome, Player, is_theft
 from .readers import Knowledge, Oracle
 

@@ -8,8 +8,8 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.memory.pool import KINDS, Reading
 from embodied_mem.memory.words import words_of
 from embodied_mem.training.teachers.episodes import play_teacher
-from embodied_mem.worlds.alfworld.life import read_instruction
 from experiments.life.benchmark import CONDITIONS
+from experiments.life.lives import read_instruction
 from experiments.life.player import LifeTeacher
 from experiments.life.tasks import LifeEnvs, lives_of, pools_of
 

@@ -20,7 +20,6 @@ from typing import Any
 
 from embodied_mem.envs.checks import MAX_THREADS, checked_count, checked_path, checked_text, listed_tasks
 from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
-from embodied_mem.envs.vector_env import NativeVectorEnv
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompt_files import prompt
 from embodied_mem.worlds.scienceworld.beginnings import Beginnings, is_native
@@ -126,18 +125,6 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
         )
         super().__init__(native, listed, num_envs, seed, max_steps, threads)
 
-    def snapshot(self, index: int) -> Any:
-        """Return a copy of an env that plays natively.
-
-        Raises:
-            InvalidInputError: it is a process of the original, which cannot be copied.
-        """
-        return NativeVectorEnv.snapshot(self, index)
-
-    def restore(self, index: int, snapshot: Any) -> Any:
-        """Put a copy of a snapshot into an env."""
-        NativeVectorEnv.restore(self, index, snapshot)
-
     def gold_path(self, task_index: int) -> list[str]:
         """Return the simulator's own solution of a task.
 
@@ -152,18 +139,28 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
 class _Episode(Episode):
     score: int = 0
     subgoals: SubgoalProgress | None = None
-    env: Env | None = None
-    """The native world, where it plays."""
+    world: Simulator | _NativeWorld | None = None
     native: bool = False
 
+    def copy(self) -> _Episode:
+        """Return a copy of a native one."""
+        assert isinstance(self.world, _NativeWorld)
+        world = _NativeWorld(self.world.env.copy())
+        return dataclasses.replace(self, world=world, subgoals=copy.deepcopy(self.subgoals))
 
-def _native_step(env: Env, action: str) -> tuple[str, int, bool]:
-    return env.step(action), env.score, env.ended
 
+class _NativeWorld:
+    """A native task behind the methods of `Simulator`."""
 
-def _copy_of(episode: _Episode) -> _Episode:
-    assert episode.env is not None
-    return dataclasses.replace(episode, env=episode.env.copy(), subgoals=copy.deepcopy(episode.subgoals))
+    def __init__(self, env: Env):
+        self.env, self.goal = env, env.task.task
+        self.first_text = env.observation.removesuffix(f"\n\n{self.goal}")
+
+    def step(self, action: str) -> tuple[str, int, bool]:
+        return self.env.step(action), self.env.score, self.env.ended
+
+    def admissible_commands(self) -> list[str]:
+        return self.env.admissible_commands
 
 
 class _NoProcess:
@@ -211,24 +208,24 @@ class _Simulators(Processes):
         self._beginnings.close()
 
     def start(self, simulator: Simulator | _NoProcess, task: Task, seed: int) -> _Episode:
-        if is_native(task.game, self.simplifications):
-            handle = self._beginnings.task(task.game, task.variation)
-            env = Env(handle)
-            text = env.observation
-            episode = _Episode(text, handle.task, env=env, native=True)
+        native = is_native(task.game, self.simplifications)
+        world: Simulator | _NativeWorld
+        if native:
+            world = _NativeWorld(Env(self._beginnings.task(task.game, task.variation)))
         else:
             assert isinstance(simulator, Simulator)
             simulator.load(task.game, task.variation)
-            text = simulator.first_text
-            episode = _Episode(f"{text}\n\n{simulator.goal}", simulator.goal)
+            world = simulator
+        episode = _Episode(f"{world.first_text}\n\n{world.goal}", world.goal, world=world, native=native)
         if (task.game, task.variation) in self._subgoals:
             episode.subgoals = SubgoalProgress(self._subgoals[task.game, task.variation].patterns)
-        self._see(simulator, episode, text)
+        self._see(world, episode, world.first_text)
         return episode
 
-    def play(self, simulator: Simulator, episode: _Episode, action: str) -> bool:
-        text, score, completed = simulator.step(action) if episode.env is None else _native_step(episode.env, action)
-        self._see(simulator, episode, text)
+    def play(self, simulator: Any, episode: _Episode, action: str) -> bool:
+        world: Any = episode.world
+        text, score, completed = world.step(action)
+        self._see(world, episode, text)
         episode.reward = (score - episode.score) / 100
         episode.text, episode.score, episode.won = text, score, score >= 100
         episode.ended = completed or score < 0
@@ -238,21 +235,18 @@ class _Simulators(Processes):
 
     def snapshot(self, index: int) -> _Episode:
         """Return a copy of a native env's episode."""
-        episode = self._episodes[index]
-        if episode is None or episode.env is None:
-            raise InvalidInputError("a real simulator cannot be copied; reset with the same task and play again")
-        return _copy_of(episode)
+        episode: _Episode = self._episodes[index]
+        return episode.copy() if episode.native else super().snapshot(index)
 
     def restore(self, index: int, snapshot: _Episode) -> None:
         """Put a copy of a snapshot into an env."""
-        self._episodes[index] = _copy_of(snapshot)
+        if not isinstance(snapshot, _Episode):
+            raise TypeError("it is no episode")
+        self._episodes[index] = snapshot.copy()
 
-    def _see(self, simulator: Simulator | _NoProcess, episode: _Episode, text: str) -> None:
+    def _see(self, world: Simulator | _NativeWorld, episode: _Episode, text: str) -> None:
         if self._lists_commands:
-            listing = simulator if episode.env is None else episode.env
-            assert not isinstance(listing, _NoProcess)
-            commands = listing.admissible_commands
-            episode.commands = commands() if callable(commands) else commands
+            episode.commands = world.admissible_commands()
         if episode.subgoals is not None:
             episode.subgoals.see(text)
             episode.progress = episode.subgoals.share

@@ -52,6 +52,8 @@ def test_an_admitted_task_is_played_without_a_process(folder: Path) -> None:
     assert terminations.tolist() == [True, True]
     assert info["score"].tolist() == [100, -100]
     assert (total + rewards).tolist() == pytest.approx([1.0, -1.0])
+    with pytest.raises(InvalidInputError, match="snapshot"):
+        envs.restore(1, (1, "", ""))
     envs.restore(1, snapshot)
     envs.step(["", "move pea plant to red box"])
     assert envs.answers()[1]["won"].tolist() == [True, True]

@@ -7,10 +7,12 @@ import sys
 import pytest
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.worlds.alfworld import life as lives
 from embodied_mem.worlds.alfworld.engine import Env
 from embodied_mem.worlds.alfworld.generator import Generator
-from embodied_mem.worlds.alfworld.life import (
+from embodied_mem.worlds.alfworld.procedures import HELD_OUT_NAMES, TRAINING_NAMES
+from experiments.configs._life import MIX, NUM_TRAINING, SEED
+from experiments.life import lives
+from experiments.life.lives import (
     CUES,
     SENTENCES,
     LifeMix,
@@ -19,13 +21,11 @@ from embodied_mem.worlds.alfworld.life import (
     read_instruction,
     read_sentence,
 )
-from embodied_mem.worlds.alfworld.procedures import HELD_OUT_NAMES, TRAINING_NAMES
-from experiments.configs._life import MIX, NUM_TRAINING, SEED
 
 DIGEST = """
 import hashlib
 from embodied_mem.worlds.alfworld.generator import Generator
-from embodied_mem.worlds.alfworld.life import homes_of, make_life
+from experiments.life.lives import homes_of, make_life
 from experiments.configs._life import MIX
 generator = Generator(0, habit=1.0, own_habits=True)
 life = make_life(generator, homes_of(generator, 1)[0], MIX, part="train")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CUES = ("plain", "usual", "moved", "told", "liked", "shown", "meant", "owned")
-_FILE = pathlib.Path(__file__).with_name("life_sentences.json")
+_FILE = pathlib.Path(__file__).with_name("sentences.json")
 SENTENCES: dict[str, dict[str, list[str]]] = json.loads(_FILE.read_text(encoding="utf-8"))
 """Topic -> part -> sentence forms; `train`, `dev` and `report` share none. A language model wrote most of `train`, and
 another all of `dev`, without sight of the other parts. `wish` has those of `like` that the profile reads in a goal."""
