@@ -1,4 +1,4 @@
-"""ScienceWorld in C++, not yet what `make` gives; `engine.pyi` has its types."""
+"""ScienceWorld in C++; `make` plays admitted tasks by it; `engine.pyi` has its types."""
 
 from embodied_mem.native import part
 
