@@ -29,6 +29,12 @@ def cite(number: int) -> str:
     return f"memory {number}" if number else FOUND_BEFORE
 
 
+def is_from_memory(text: str) -> bool:
+    """Decide whether the reason of an output's text is an experience."""
+    reason = text.rpartition("\nwhy: ")[2]
+    return reason == FOUND_BEFORE or bool(_CITED.fullmatch(reason))
+
+
 def is_supported(output: CompilerOutput, view: View, by_any: bool = False) -> bool | None:
     """Tell whether the experience that the reason names supports the guidance.
 

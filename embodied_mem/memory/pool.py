@@ -26,6 +26,7 @@ from .bank import Experience, draws, with_numbers
 from .episodic import EpisodicMemory
 from .recollection import Recollection, count_tokens, record_json
 from .record import Record, Source, new_record
+from .trust import QUOTED
 from .words import words_of
 
 FORMS = ("brief", "rationale", "trajectory", "summary")
@@ -61,7 +62,8 @@ class Reading:
         focused: only records whose text has all words of what is to be done.
         with_verified: lines of told things say when they were last verified: told again, or seen where they were told
             to be.
-        by_age: the records stand newest first, those without an age and regularities last.
+        by_age: the records stand newest first, those without an age and regularities last. What others say comes after
+            all that is known at first hand, and takes the room that is left.
     """
 
     k: int = 8
@@ -152,7 +154,7 @@ def retrieve_pool(
         for query in dict.fromkeys(filter(None, (goal, about))):
             records += _others(memory, query, reading, keys, task_key)
     best: dict[str, Record] = {}
-    for record in sorted(records, key=lambda record: -record.score):
+    for record in sorted(records, key=lambda one: (reading.by_age and one.trust in QUOTED, -one.score)):
         # One entry may stand for several trajectories.
         is_lived = record.kind in KINDS[:2] and reading.form != "summary"
         best.setdefault(record.text if is_lived or not record.id else record.id, record)
@@ -277,12 +279,15 @@ def _packed(
     """Take the best that fit and have all words; cut raw trajectories."""
     records: list[Record] = []
     rest: list[LeftOut] = []
+    note_ids = {record.id for record in best if record.module == "notes"}
     room = reading.budget_tokens
     for record in best:
         if not record.text:
             rest.append(LeftOut(record, "its reason is not one that rules write or a quotation"))
         elif words and not words <= set(words_of(record.text)):
             rest.append(LeftOut(record, "does not name what is to be done"))
+        elif record.module == "profile" and any(f"notes:{number}" in note_ids for number in record.data["notes"]):
+            rest.append(LeftOut(record, "a note says it"))
         elif len(records) == reading.k:
             rest.append(LeftOut(record, f"{reading.k} records fit better"))
         elif room is None or (size := counter(record.text)) <= room:
@@ -294,7 +299,7 @@ def _packed(
         else:
             rest.append(LeftOut(record, f"costs {size} tokens, {room} were left"))
     if reading.by_age:
-        records.sort(key=_age)
+        records.sort(key=lambda one: (one.trust in QUOTED, _age(one)))
     return Pool(tuple(records), tuple(rest))
 
 

@@ -270,6 +270,7 @@ class DataConfig(ConfigPart, part="data"):
             ablation `compiled_no_brief` reads a format that it was trained on.
         banks: settings of the bank (`memory.bank.settings`), one drawn per episode, so that the models meet memory that
             does not help. Where there are any, the executor without memory learns from a teacher without memory.
+        memory_weight: times that the compiler sees a sample with new guidance out of memory in an epoch; others once.
         methods: memory methods whose recalled text half of the executor's rows with experiences have in their place.
         teacher: `rules`, or the name of the chat model that teaches (`train.py --teacher chat`).
         executor: the chat model that acts on the teacher's guidance and wins the games that are learned from
@@ -283,6 +284,7 @@ class DataConfig(ConfigPart, part="data"):
     imagined: float = bounded(0.0, "a probability")
     no_brief: float = bounded(0.15, "a probability")
     banks: tuple[str, ...] = ()
+    memory_weight: int = bounded(1, ">= 1")
     methods: tuple[str, ...] = ()
     teacher: str = "rules"
     executor: str = ""
@@ -468,7 +470,7 @@ _NEWER = (
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
-    ("data", "commands", False), ("data", "executor", ""),
+    ("data", "commands", False), ("data", "executor", ""), ("data", "memory_weight", 1),
     ("grpo", "old_log_probs", "sampler"), ("grpo", "max_importance", 0.0), ("grpo", "rollout_rows", 0),
     ("grpo", "server", ""), ("grpo", "executor_server", ""),
 )  # fmt: skip

@@ -43,6 +43,7 @@ import numpy as np
 import optax
 from flax import nnx
 
+from embodied_mem.agents.citations import is_from_memory
 from embodied_mem.compiler.executor import Acts
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models.decoder import Decoder, TokenScores, score_tokens
@@ -411,11 +412,26 @@ def train_compiler(
     run: Run, samples: Sequence[Sample], executor: Decoder, model: CompilerModel | None = None
 ) -> CompilerModel:
     """Train a new or given compiler on the teacher's outputs."""
+    samples = weigh_memory(samples, run.config.data.memory_weight)
     sft = run.config.compiler_sft.of(len(samples))
     if model is None:
         with run.place.on_host():
             model = new_compiler(run.config, run.tokenizer, executor, run.place)
     return compiler_training(run, executor, model, "compiler", 2, sft)(samples)
+
+
+def weigh_memory(samples: Sequence[Sample], weight: int) -> list[Sample]:
+    """Repeat samples with new guidance out of memory.
+
+    Each of them then counts `weight` times. Most others go on with the guidance of the step before, or say what the
+    answer shows.
+    """
+    before = [None, *samples[:-1]]
+    news = [
+        now for now, last in zip(samples, before)
+        if is_from_memory(now.output) and (last is None or not now.view[2] or now.hint != last.hint)
+    ]  # fmt: skip
+    return [*samples, *news * (weight - 1)]
 
 
 def correct_compiler(

@@ -188,7 +188,7 @@ def pools_of(
     return TaskPools(starts)
 
 
-READING = Reading(k=12, kinds=KINDS, newest_first=True, with_ages=True, focused=True)
+READING = Reading(k=12, kinds=KINDS, newest_first=True, with_ages=True, focused=True, by_age=True)
 """Reading of a pool by `--config=life`."""
 
 

@@ -121,6 +121,32 @@ def test_a_pool_stands_newest_first_if_asked_to_and_holds_the_same_records():
         assert kinds == sorted(kinds)
 
 
+def test_by_age_what_a_document_says_comes_last_and_takes_no_room():
+    with LifelongMemory() as memory:
+        for number in range(6):
+            memory.begin_task(f"task {number}", "find the keys.", "You are in a room.", facts=[("keys", "in", "bowl")])
+            memory.tell(f"The keys lie in drawer {number}.", trust="document")
+            if number == 0:
+                memory.tell("The keys hang in the hall.")
+            memory.end_task(True)
+        few, many = (memory.pool("find the keys.", k=k, by_age=True) for k in (4, 12))
+        assert any("hang in the hall" in record.text for record in few)
+        are_quoted = [record.trust == "document" for record in many]
+        assert are_quoted == sorted(are_quoted)
+        assert are_quoted[-1]
+
+
+def test_a_profile_repeats_no_note_that_the_pool_has():
+    with LifelongMemory() as memory:
+        memory.begin_task("task 0", "put a mug in drawer.", "You are in a kitchen.")
+        memory.tell("Hands off the mug in cabinet 1, because it belongs to my brother.")
+        memory.end_task(True)
+        memory.begin_task("task 1", "put a mug in drawer.", "You are in a kitchen.")
+        pool = memory.pool_of(None, "", Reading(k=12), "mug")
+        assert [record.module for record in pool.records if "brother" in record.text] == ["notes"]
+        assert [one.reason for one in pool.left_out if one.record.module == "profile"] == ["a note says it"]
+
+
 def test_lines_of_told_things_say_when_they_were_last_verified_if_asked_to():
     with LifelongMemory() as memory:
         memory.begin_task("task 0", "tidy up.", "You are in a room.", place="hall")

@@ -1,5 +1,6 @@
 """Order of the samples as a function of (seed, step), and the layout of padded rows by hand."""
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -9,6 +10,7 @@ from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.tokenizers import train_bpe
 from embodied_mem.training.config import Config, MemoryConfig, SFTConfig, WorldConfig
 from embodied_mem.training.data import Row, batches, pad_rows, reference_ids, spots_of
+from embodied_mem.training.sft import weigh_memory
 from embodied_mem.training.teachers.episodes import Sample
 
 LENGTHS = np.random.default_rng(3).integers(5, 400, size=103)
@@ -121,3 +123,22 @@ def test_soft_tokens_are_aligned_to_places_of_the_hint_or_to_the_lines_that_do_n
     assert guided.rest == rest.strip()
     with pytest.raises(InvalidInputError, match="soft_reference"):
         MemoryConfig(soft_reference="all")
+
+
+def test_samples_whose_new_guidance_comes_from_memory_count_more():
+    def sample(hint, why, turns=1):
+        return Sample(
+            "", "", f"experience\ndo: {hint}\nwhy: {why}", ("", "", (("look", ""),) * turns), "", hint, "", ""
+        )
+
+    samples = [
+        sample("find mug in desk 1", "found there before", turns=0),
+        sample("find mug in desk 1", "found there before"),  # goes on
+        sample("take mug 1 from desk 1", "seen there"),
+        sample("find mug in desk 1", "found there before", turns=0),  # another episode
+        sample("find mug in shelf 2", "memory 3"),
+        sample("find mug in shelf 4", "not searched yet"),
+    ]
+    assert weigh_memory(samples, 1) == samples
+    counts = collections.Counter(map(id, weigh_memory(samples, 3)))
+    assert [counts[id(one)] for one in samples] == [3, 1, 1, 3, 3, 1]
