@@ -266,6 +266,8 @@ class DataConfig(ConfigPart, part="data"):
         passes: times that every training game is played by the teacher, with other detours each time.
         detour: probability that a random admissible command replaces the teacher's.
         imagined: probability that a step of a search gives a second sample, whose answer has other contents.
+        new_names: share of the teacher's episodes whose samples have a made-up name for a kind of place, so that names
+            are copied.
         no_brief: share of compiler samples whose Brief State is replaced by the action history, so that the
             ablation `compiled_no_brief` reads a format that it was trained on.
         banks: settings of the bank (`memory.bank.settings`), one drawn per episode, so that the models meet memory that
@@ -282,6 +284,7 @@ class DataConfig(ConfigPart, part="data"):
     passes: int = bounded(1, ">= 1")
     detour: float = bounded(0.1, "a probability below 1")
     imagined: float = bounded(0.0, "a probability")
+    new_names: float = bounded(0.0, "a probability")
     no_brief: float = bounded(0.15, "a probability")
     banks: tuple[str, ...] = ()
     memory_weight: int = bounded(1, ">= 1")
@@ -470,7 +473,7 @@ _NEWER = (
     ("data", "banks", ()), ("data", "teacher", "rules"), ("data", "methods", ()), ("data", "without_memory", False),
     ("grpo", "density", "mean"), ("grpo", "rewards", "own"), ("model", "images", 0), ("model", "image_side", 224),
     ("model", "vision_lora", False), ("model", "executor_lora", 0), ("world", "drawn", False),
-    ("data", "commands", False), ("data", "executor", ""), ("data", "memory_weight", 1),
+    ("data", "commands", False), ("data", "executor", ""), ("data", "memory_weight", 1), ("data", "new_names", 0.0),
     ("grpo", "old_log_probs", "sampler"), ("grpo", "max_importance", 0.0), ("grpo", "rollout_rows", 0),
     ("grpo", "server", ""), ("grpo", "executor_server", ""),
 )  # fmt: skip

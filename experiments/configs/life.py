@@ -1,6 +1,6 @@
 """Lives in homes in which every memory is needed: the compiler reads the pool of a lifelong memory.
 
-Each training task is a day in the life of one of 53 homes, with a memory that somebody else has led so far: an episode
+Each training task is a day in the life of one of 96 homes, with a memory that somebody else has led so far: an episode
 in two has the whole pool, one in four past episodes alone, one in four nothing, so one compiler reads all three. A day
 allows a shortest plan and two steps more. Homes that are scored hear sentence forms that no training home hears.
 
@@ -47,7 +47,15 @@ def config() -> Config:
             by_age=True,
             max_sigma=0.7,
         ),
-        data=dataclasses.replace(base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty")),
+        data=dataclasses.replace(
+            base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty"), memory_weight=5, new_names=0.3
+        ),
+        executor_correction=dataclasses.replace(
+            base.executor_correction,
+            num_games=512,
+            rounds=6,
+            sft=dataclasses.replace(base.executor_correction.sft, steps=250),
+        ),
         grpo=dataclasses.replace(base.grpo, steps=8, group_size=8, learning_rate=3e-4, min_learning_rate=3e-5),
         evaluation=EvalConfig(deliveries=deliveries, seeds=(0,), temperature=0.5, batch_size=100),
     )

@@ -35,7 +35,7 @@ from embodied_mem.worlds.alfworld.generator import Generator
 from embodied_mem.worlds.alfworld.statistics import household_kinds
 from embodied_mem.worlds.alfworld.tasks import AlfworldTasks
 from embodied_mem.worlds.alfworld.wording.follower import Follower
-from experiments.configs._life import MIX, NUM_TRAINING, PARTS, SEED, STALE
+from experiments.configs._life import MIX, MORE_TRAINING, NUM_TRAINING, PARTS, SEED, STALE
 
 from .lives import Day, Life, homes_of, make_life, read_instruction
 from .player import MODULES, Condition, LifeTeacher, Outcome, Player, is_theft
@@ -57,6 +57,7 @@ def lives_of(num_homes: int, part: str, is_stale: bool = False) -> list[Life]:
     homes = homes_of(generator, num_homes, PARTS.get(part, 0))
     if part == "train":
         homes = [home for home in homes if home < NUM_TRAINING]
+        homes += homes_of(generator, num_homes - len(homes), MORE_TRAINING)
     return [_life(home, part, is_stale) for home in homes]
 
 

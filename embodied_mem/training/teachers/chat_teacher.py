@@ -140,6 +140,9 @@ class ChatTeacher:
     def imagined_answer(self, observation: str, thing: str, random: np.random.Generator) -> str:
         return self._noise.imagined_answer(observation, thing, random) if self._noise else ""
 
+    def renamable(self, room: str) -> list[str]:
+        return self._noise.renamable(room) if self._noise else []
+
     def __deepcopy__(self, memo: dict[int, object]) -> ChatTeacher:
         """Another teacher at the same step, who asks the same model."""
         other = copy.copy(self)

@@ -139,7 +139,7 @@ def own_commands(games: Games, executor: Executor, number: int, folder: pathlib.
             games.tasks.train, drawn, games.seen(number), games.tasks.make_teacher, top_k=config.memory.top_k,
             detour=0, seed=config.seed, act=player.commands, max_steps=correction.max_steps,
             on_done=progress.update, plain=bool(config.data.banks), each=games.tasks.each,
-            recall=games.recall(number),
+            recall=games.recall(number), new_names=config.data.new_names,
         )  # fmt: skip
     # In a loop nothing changes but the list of earlier commands.
     samples = list({(s.view[0], s.view[1], s.view[2][-2:], s.compiler_prompt): s for s in played.samples}.values())

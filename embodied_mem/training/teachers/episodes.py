@@ -157,6 +157,7 @@ def play_teacher(
     plain: bool = False,
     each: Each = map,
     recall: Callable[[View, int], str] | None = None,
+    new_names: float = 0.0,
     board_name: str = "",
 ) -> TeacherData:
     """Plays every task once with the teacher and returns samples and episodes.
@@ -178,6 +179,7 @@ def play_teacher(
         plain: also ask a second teacher, who has no memory, for the command of each step.
         each: asks the teachers of the rows: `map`, or the `map` of threads for teachers that wait for an answer.
         recall: (view of an episode that begins, its task) -> memory in the executor's prompt; None for the experiences.
+        new_names: share of the episodes whose samples have a made-up name for a kind of place.
         board_name: of these episodes on the board of a cluster, see `parallel.on_ray`; empty: all are played here.
     """
     outcomes: Finished[list[Any]] = Finished(None, {"teacher": board_name} if board_name else {})
@@ -213,7 +215,7 @@ def play_teacher(
             list(each(lambda taught: taught.go_on(imagined), [lessons[row.index] for row in game.running]))
         for name, taught in zip(batch, lessons):
             is_kept = taught.row.won or (act and not won_only)
-            outcomes.add(*name, [taught.row.episode, taught.samples] if is_kept else [])
+            outcomes.add(*name, [taught.row.episode, taught.with_new_name(new_names)] if is_kept else [])
     rows = [row for row in (outcomes.rows[name] for name in names) if row]
     return TeacherData(
         [sample for _, samples in rows for sample in samples], [episode for episode, _ in rows], len(names) - len(rows)
@@ -240,6 +242,7 @@ class _TaughtRow:
         self._memory = recall(row.view, row.task) if recall else None
         self._plain: tuple[Teacher, BriefState] | None = None
         self._random = np.random.default_rng((seed, row.task))
+        self._seed = seed
         self._earlier = info["admissible_commands"][row.index]
         if plain:
             teacher = make_teacher(row.task)
@@ -282,6 +285,33 @@ class _TaughtRow:
         if self._plain is not None:
             teacher, plain_state = self._plain
             self._keep(teacher, teacher.next(action, observation, plain_state))
+
+    def with_new_name(self, share: float) -> list[Sample]:
+        """Return the samples, at times with a made-up name.
+
+        It is that of a kind of place. Only models that learned to copy names can say one that no training room has.
+        """
+        random = np.random.default_rng((self._seed, self.row.task, 11))
+        if random.random() >= share or not (kinds := self._teacher.renamable(self.row.view.room)):
+            return self.samples
+        actions = " ".join(sample.action for sample in self.samples)
+        kinds = [kind for kind in kinds if kind in actions] or kinds
+        syllables = [random.choice([*"bdfgklmnprstvz"]) + random.choice([*"aeiou"]) for _ in range(3)]
+        kind, name = kinds[int(random.integers(len(kinds)))], "".join(syllables)
+        return [replace_word(one, kind, name) for one in self.samples]
+
+
+def replace_word(sample: Sample, old: str, new: str) -> Sample:
+    """Replace a word in all texts of a sample."""
+    word = re.compile(rf"\b{re.escape(old)}\b", re.IGNORECASE)
+
+    def rewrite(text: Any) -> Any:
+        if isinstance(text, tuple):
+            return tuple(map(rewrite, text))
+        return word.sub(lambda match: new.capitalize() if match[0][0].isupper() else new, text)
+
+    texts = {field.name: getattr(sample, field.name) for field in dataclasses.fields(sample)}
+    return Sample(**{name: text if name in ("images", "remembered") else rewrite(text) for name, text in texts.items()})
 
 
 def sample_of(view: View, lesson: Lesson, plain_action: str = "") -> Sample:

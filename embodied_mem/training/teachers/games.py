@@ -124,6 +124,7 @@ class Games:
                     top_k=config.memory.top_k, detour=data.detour, imagined=data.imagined,
                     seed=config.seed + 1 + number, on_done=progress.update, plain=bool(data.banks),
                     each=self.tasks.each, recall=self.recall(number), act=self.tasks.act, won_only=True,
+                    new_names=data.new_names,
                     board_name="lessons",
                 )  # fmt: skip
                 total = TeacherData(

@@ -65,6 +65,10 @@ class Noise(Protocol):
         """
         ...
 
+    def renamable(self, room: str) -> list[str]:
+        """Return a room's kinds of places that change nothing."""
+        ...
+
 
 class Teacher(Noise, Protocol):
     """Labels the steps of one episode; a new object, or `begin`, per episode.

@@ -2,17 +2,18 @@
 
 import collections
 import functools
+import re
 
 import numpy as np
 import pytest
 
 from embodied_mem import envs
 from embodied_mem.memory import Experiences
-from embodied_mem.training.teachers.episodes import play_teacher
+from embodied_mem.training.teachers.episodes import play_teacher, replace_word
 from embodied_mem.worlds.alfworld.generator import generate
 from embodied_mem.worlds.alfworld.wording.search_orders import statistics_order
 from embodied_mem.worlds.alfworld.wording.teacher import RuleTeacher, TeacherNoise
-from embodied_mem.worlds.alfworld.wording.text import parse_observation, type_of
+from embodied_mem.worlds.alfworld.wording.text import CHANGERS, parse_observation, type_of
 
 ANSWERS = (
     "You arrive at desk 1. On the desk 1, you see a pen 2, and a mug 1.",
@@ -80,3 +81,20 @@ def test_samples_are_added_and_the_play_goes_on_as_it_was():
         said = [line.split(": ")[1].split(" in ")[0] for line in sample.output.split("\n") if line.startswith("+ seen")]
         assert set(said) <= set(there)
         assert bool(said) == bool(there)
+
+
+def test_a_made_up_name_stands_in_all_texts_of_an_episode():
+    games = [game.load() for game in generate(1, seed=0, num_scenes=1, prove=False)]
+    worlds = envs.make("alfworld", tasks=games, num_envs=1, seed=0)
+    plain, other = (
+        play_teacher(
+            worlds, [0], Experiences(), lambda task: RuleTeacher(statistics_order), top_k=1, detour=0.0, seed=0,
+            new_names=share,
+        ).samples
+        for share in (0.0, 1.0)
+    )  # fmt: skip
+    words = [set(re.findall(r"[a-z]+", repr(some).replace("\\n", " ").lower())) for some in (plain, other)]
+    [old], [new] = words[0] - words[1], words[1] - words[0]
+    assert old not in CHANGERS.values()
+    assert any(old in sample.action for sample in plain)
+    assert [replace_word(sample, old, new) for sample in plain] == other

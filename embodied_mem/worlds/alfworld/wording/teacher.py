@@ -146,6 +146,11 @@ class TeacherNoise:
         _, stop, behind = seen.rpartition(".")
         return f"{before}{mark}{contents}{stop}{behind}" if stop else observation
 
+    def renamable(self, room: str) -> list[str]:
+        """Return kinds of places that change nothing."""
+        kinds = (item.rpartition(" ")[0] for item in room.split("; "))
+        return [kind for kind in kinds if kind and kind not in CHANGERS.values()]
+
 
 class RuleTeacher(TeacherNoise):
     """Teacher by rules for ALFWorld's texts.
