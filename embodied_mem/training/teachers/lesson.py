@@ -99,7 +99,7 @@ class Commanding:
 
     def __init__(self, teacher: Teacher):
         self._teacher = teacher
-        self.mislead, self.imagined_answer = teacher.mislead, teacher.imagined_answer
+        self.mislead, self.imagined_answer, self.renamable = teacher.mislead, teacher.imagined_answer, teacher.renamable
 
     def begin(self, goal: str, first_observation: str, experiences: Sequence[Experience]) -> Lesson:
         return self._commanded(self._teacher.begin(goal, first_observation, experiences))
