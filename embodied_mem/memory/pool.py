@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import InvalidInputError
@@ -154,12 +154,21 @@ def retrieve_pool(
         for query in dict.fromkeys(filter(None, (goal, about))):
             records += _others(memory, query, reading, keys, task_key)
     best: dict[str, Record] = {}
+    notes = {record.id: record for record in records if record.module == "notes"}
     for record in sorted(records, key=lambda one: (reading.by_age and one.trust in QUOTED, -one.score)):
+        if record.module == "profile":
+            record = _verbatim(record, notes)
         # One entry may stand for several trajectories.
         is_lived = record.kind in KINDS[:2] and reading.form != "summary"
         best.setdefault(record.text if is_lived or not record.id else record.id, record)
     words = set(words_of(about)) if reading.focused else set()
     return _packed([*best.values()], reading, counter, words)
+
+
+def _verbatim(record: Record, notes: Mapping[str, Record]) -> Record:
+    """Return the note with a profile's newest source, if found."""
+    sources = (notes.get(f"notes:{number}") for number in record.data["notes"])
+    return next((note for note in sources if note is not None and note.episode == record.episode), record)
 
 
 def _trajectories(
@@ -279,15 +288,12 @@ def _packed(
     """Take the best that fit and have all words; cut raw trajectories."""
     records: list[Record] = []
     rest: list[LeftOut] = []
-    note_ids = {record.id for record in best if record.module == "notes"}
     room = reading.budget_tokens
     for record in best:
         if not record.text:
             rest.append(LeftOut(record, "its reason is not one that rules write or a quotation"))
         elif words and not words <= set(words_of(record.text)):
             rest.append(LeftOut(record, "does not name what is to be done"))
-        elif record.module == "profile" and any(f"notes:{number}" in note_ids for number in record.data["notes"]):
-            rest.append(LeftOut(record, "a note says it"))
         elif len(records) == reading.k:
             rest.append(LeftOut(record, f"{reading.k} records fit better"))
         elif room is None or (size := counter(record.text)) <= room:

@@ -144,7 +144,14 @@ def test_a_profile_repeats_no_note_that_the_pool_has():
         memory.begin_task("task 1", "put a mug in drawer.", "You are in a kitchen.")
         pool = memory.pool_of(None, "", Reading(k=12), "mug")
         assert [record.module for record in pool.records if "brother" in record.text] == ["notes"]
-        assert [one.reason for one in pool.left_out if one.record.module == "profile"] == ["a note says it"]
+        assert not [one for one in pool.left_out if one.record.module == "profile"]
+        memory.tell("I like my mug on the desk.")
+        memory.end_task(True)
+        memory.begin_task("task 2", "take the mug. I like my mug on the shelf.", "You are in a kitchen.")
+        memory.end_task(True)
+        memory.begin_task("task 3", "put a mug in drawer.", "You are in a kitchen.")
+        pool = memory.pool_of(None, "", Reading(k=12, kinds=("told",)), "mug")
+        assert [record.module for record in pool.records if "shelf" in record.text] == ["profile"]  # no note says it
 
 
 def test_lines_of_told_things_say_when_they_were_last_verified_if_asked_to():
