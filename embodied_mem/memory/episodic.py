@@ -17,6 +17,7 @@ Source: RoboMemory 3.2.2. Deviation: by rules, what counts as the same is the sa
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -219,22 +220,24 @@ class EpisodicMemory(EntryMemory):
         return other
 
     def remove(self, selector: Selector) -> dict[str, int]:
-        """Remove as `EntryMemory`, and the trajectories of what goes."""
+        """Remove as `EntryMemory`, and the trajectories of what goes.
+
+        A trajectory in which a thing was only seen stays, without the answers that name it.
+        """
         of_it = {number for number, key in self._keys.items() if self._is_of(selector, number, key)}
         counts = super().remove(selector)
-        rows = [
-            ([number for number in numbers if number not in of_it], episode, why, places)
-            for numbers, (episode, why), places in zip(
-                self._numbers, self.trajectories.records, self.trajectories.places
-            )
-            if not selector.everything and not selector.in_text(_said(episode, why))
-        ]
-        rest = [row for row in rows if row[0]]
-        if [row[0] for row in rest] != self._numbers:
+        rest: dict[Episode, tuple[list[int], str, Iterable[str]]] = {}
+        for numbers, (episode, why), places in zip(self._numbers, self.trajectories.records, self.trajectories.places):
+            others = [number for number in numbers if number not in of_it]
+            if others and (left := _without(selector, episode, why)) is not None:
+                same = rest.setdefault(left, ([], why, places))[0]  # two may differ by what is forgotten alone
+                same[:] = sorted([*same, *others])
+        before = [episode for episode, _ in self.trajectories.records]
+        if [*rest] != before or [numbers for numbers, *_ in rest.values()] != self._numbers:
             keys = self._keys
             self._empty()
-            self._put([(numbers[0], episode, why, places) for numbers, episode, why, places in rest])
-            self._numbers = [numbers for numbers, *_ in rest]
+            self._put([(numbers[0], episode, why, places) for episode, (numbers, why, places) in rest.items()])
+            self._numbers = [numbers for numbers, *_ in rest.values()]
             self._keys = {number: keys.get(number, "") for numbers in self._numbers for number in numbers}
         self._reasons = {}
         return counts
@@ -277,10 +280,18 @@ def _row_checked(row: Any) -> tuple[list[int], list[str], str, list[str], Episod
     return numbers, keys, why, places, Episode(task_id, goal, tuple(Step(*step) for step in steps), won, final)
 
 
-def _said(episode: Episode, why: str) -> str:
-    """Join all that a trajectory says."""
-    turns = (text for step in episode.steps for text in (step.observation, step.action))
-    return "\n".join((episode.task_id.replace("_", " "), episode.goal, why, *turns, episode.final_observation))
+def _without(selector: Selector, episode: Episode, why: str) -> Episode | None:
+    """Return a trajectory without the answers that name what is forgotten.
+
+    None where it was about it: the goal, the room, a command or the reason names it.
+    """
+    told = (episode.task_id.replace("_", " "), episode.goal, why, episode.first_observation)
+    if selector.everything or selector.in_text("\n".join((*told, *(step.action for step in episode.steps)))):
+        return None
+    steps = [Step("", step.action) if selector.in_text(step.observation) else step for step in episode.steps]
+    if selector.in_text(episode.final_observation):
+        episode = dataclasses.replace(episode, final_observation="", final_images=())
+    return dataclasses.replace(episode, steps=tuple(steps))
 
 
 def _actions(episode: Episode, refused: Iterable[bool]) -> Iterable[str]:

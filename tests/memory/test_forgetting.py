@@ -167,3 +167,31 @@ def test_a_user_is_also_the_role_of_a_chats_user(tmp_path):
         raw = b"".join(path.read_bytes() for path in tmp_path.iterdir()).decode(errors="ignore")
     for word, is_left in {"sesame": False, "walnut": False, "plum": True, "pecan": True}.items():
         assert (word in left, word in raw) == (is_left, is_left), word
+
+
+def test_an_episode_stays_in_which_a_forgotten_thing_was_only_seen(tmp_path):
+    def lived(memory):
+        return [(one.goal, [step.action for step in one.steps]) for one, _ in memory.episodic.trajectories.records]
+
+    def play(memory, number, extra):
+        memory.begin_task(f"task {number}", "put a mug in shelf.", "You see a desk 1, and a shelf 1.", place="kitchen")
+        memory.observe("go to desk 1", f"You arrive at desk 1. On the desk 1, you see a mug 1{extra}.")
+        memory.observe("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1.")
+        memory.observe("move mug 1 to shelf 1", "You move the mug 1 to the shelf 1.")
+        memory.end_task(True)
+
+    with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as memory:
+        for number, extra in enumerate(("", ", and a spatula 1", ", and a spatula 2")):
+            play(memory, number, extra)
+        memory.begin_task("task 3", "put a spatula in shelf.", "You see a desk 1.", place="kitchen")
+        memory.observe("look", "Nothing happens.")
+        memory.end_task(False)
+        mugs = lived(memory)[0]
+        memory.forget(object="spatula")
+        assert lived(memory) == [mugs, mugs, mugs]
+        said = [step.observation for one, _ in memory.episodic.trajectories.records for step in one.steps]
+        assert sum("you see a mug 1." in text for text in said) == 1
+        assert [one.text for one in memory.pool("put a mug in shelf.", k=2, kinds=("experience",))]
+    assert b"spatula" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    with LifelongMemory.open(tmp_path, Scope(user="ann"), fsync="never") as memory:
+        assert lived(memory) == [mugs, mugs, mugs]
