@@ -1,6 +1,6 @@
 #include "envs/scienceworld/parse.h"
 
-#include <sstream>
+#include <utility>
 
 #include "envs/scienceworld/say.h"
 #include "envs/scienceworld/tables.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct Template {
   Verb verb;
-  const char* begin;
+  std::string_view begin;
   const char* middle;  // nullptr: one thing; "": none
 };
 
@@ -74,19 +74,26 @@ constexpr Template kTemplates[] = {
     {Verb::kWait1, "wait1", ""},
 };
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 // A command in lower case, its words one space apart, without articles.
 std::string Plain(std::string_view command) {
-  std::istringstream words{Lower(command)};
-  std::string text, word;
-  while (words >> word)
-    if (word != "the" && word != "a" && word != "an") text += (text.empty() ? "" : " ") + word;
+  std::string text;
+  text.reserve(command.size());
+  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  for (std::size_t at = 0; at < command.size();) {
+    if (is_space(command[at])) {
+      ++at;
+      continue;
+    }
+    const std::size_t kept = text.size();
+    if (kept > 0) text += ' ';
+    const std::size_t begin = text.size();
+    for (; at < command.size() && !is_space(command[at]); ++at) {
+      const char c = command[at];
+      text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    const std::string_view word = std::string_view(text).substr(begin);
+    if (word == "the" || word == "a" || word == "an") text.resize(kept);
+  }
   return text;
 }
 
@@ -101,48 +108,26 @@ void Collect(const World& world, Id id, bool all_ends, std::vector<Id>* found) {
   for (const Id inner : thing.inside) Collect(world, inner, all_ends, found);
 }
 
-// The names of what a command can mean, made once for it.
-class Lexicon {
- public:
-  Lexicon(const World& world, const std::vector<Id>& ids) : world_(world), ids_(ids), names_(world.things.size()) {}
+bool IsNamed(const World& world, std::string_view text, Id id) {
+  for (const std::string& name : Names(world, id, text.empty() ? '\0' : text[0]))
+    if (text == Plain(name)) return true;
+  return false;
+}
 
-  const std::vector<std::string>& Of(Id id) {
-    std::vector<std::string>& names = names_[static_cast<std::size_t>(id)];
-    if (names.empty()) {
-      names = Names(world_, id);
-      for (std::string& name : names) name = Plain(name);
-    }
-    return names;
+// Whether the text is a name of the thing, of which the place may follow.
+bool Means(const World& world, std::string_view text, Id id) {
+  for (const std::string& full : Names(world, id, text.empty() ? '\0' : text[0])) {
+    const std::string name = Plain(full);
+    if (text.substr(0, name.size()) != name) continue;
+    const std::string_view rest = text.substr(name.size());
+    if (rest.empty()) return true;
+    if (world[id].kind == Kind::kDoor || world[id].kind == Kind::kDrain || world[id].parent == kNone) continue;
+    const std::string_view in = rest.substr(0, 4);
+    if ((in == " in " || in == " on ") && rest.size() > 4 && IsNamed(world, rest.substr(4), world[id].parent))
+      return true;
   }
-
-  bool Means(std::string_view text, Id id) {
-    for (const std::string& name : Of(id)) {
-      if (text == name) return true;
-      if (world_[id].kind == Kind::kDoor || world_[id].kind == Kind::kDrain) continue;
-      if (text.size() > name.size() + 4 && text.substr(0, name.size()) == name) {
-        const std::string_view rest = text.substr(name.size());
-        if (rest.substr(0, 4) != " in " && rest.substr(0, 4) != " on ") continue;
-        const Id outer = world_[id].parent;
-        if (outer == kNone) continue;
-        for (const std::string& place : Of(outer))
-          if (rest.substr(4) == place) return true;
-      }
-    }
-    return false;
-  }
-
-  std::vector<Id> Meant(std::string_view text) {
-    std::vector<Id> found;
-    for (const Id id : ids_)
-      if (Means(text, id)) found.push_back(id);
-    return found;
-  }
-
- private:
-  const World& world_;
-  const std::vector<Id>& ids_;
-  std::vector<std::vector<std::string>> names_;
-};
+  return false;
+}
 
 }  // namespace
 
@@ -164,8 +149,14 @@ std::vector<Id> Visible(const World& world, bool all_ends) {
 std::vector<Action> Parse(const World& world, std::string_view command, bool teleports, bool wires) {
   const std::string text = Plain(command);
   std::vector<Action> found;
-  const std::vector<Id> visible = Visible(world, true);
-  Lexicon lexicon(world, visible);
+  std::vector<Id> visible;
+  const auto meant = [&](std::string_view words) {
+    if (visible.empty()) visible = Visible(world, true);
+    std::vector<Id> ids;
+    for (const Id id : visible)
+      if (Means(world, words, id)) ids.push_back(id);
+    return ids;
+  };
   const auto add = [&](Verb verb, Id first, Id second) {
     for (const Action& action : found)
       if (action.verb == verb && action.first == first && action.second == second) return;
@@ -174,6 +165,7 @@ std::vector<Action> Parse(const World& world, std::string_view command, bool tel
   for (const Template& row : kTemplates) {
     if (!wires && (row.verb == Verb::kConnect || row.verb == Verb::kDisconnect)) continue;
     const std::string_view begin = row.begin;
+    if (text.empty() || text[0] != begin[0]) continue;
     if (row.middle != nullptr && *row.middle == '\0') {
       if (text == begin) add(row.verb, kNone, kNone);
       continue;
@@ -184,13 +176,13 @@ std::vector<Action> Parse(const World& world, std::string_view command, bool tel
       for (const Id room : world[world.universe].inside)
         if (teleports && world[room].kind == Kind::kRoom && rest == world[room].name) add(row.verb, room, kNone);
     } else if (row.middle == nullptr) {
-      for (const Id id : lexicon.Meant(rest)) add(row.verb, id, kNone);
+      for (const Id id : meant(rest)) add(row.verb, id, kNone);
     } else {
       const std::string_view middle = row.middle;
       for (std::size_t at = rest.find(middle); at != std::string_view::npos; at = rest.find(middle, at + 1)) {
-        const std::vector<Id> firsts = lexicon.Meant(rest.substr(0, at));
+        const std::vector<Id> firsts = meant(rest.substr(0, at));
         if (firsts.empty()) continue;
-        const std::vector<Id> seconds = lexicon.Meant(rest.substr(at + middle.size()));
+        const std::vector<Id> seconds = meant(rest.substr(at + middle.size()));
         for (const Id first : firsts)
           for (const Id second : seconds) add(row.verb, first, second);
       }
@@ -211,7 +203,7 @@ std::string Words(const World& world, const Action& action) {
     return ActionName(world, id) + (door ? "" : " " + Where(world, id));
   };
   if (action.verb == Verb::kGo) return "go " + thing(action.first);
-  std::string text = row->begin;
+  std::string text(row->begin);
   if (action.first != kNone) text += thing(action.first);
   if (action.second != kNone) text += row->middle + thing(action.second);
   return text;

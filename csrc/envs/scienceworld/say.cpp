@@ -1,6 +1,8 @@
 #include "envs/scienceworld/say.h"
 
 #include <cmath>
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "envs/scienceworld/tables.h"
@@ -57,6 +59,18 @@ std::string Links(const World& world, const Thing& thing) {
     text += std::string("its ") + TerminalName(thing.kind, k) + " is connected to: " + LinkName(world, thing.link[k]) +
             ". ";
   return text;
+}
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Whether a name of this begin, without an article, can begin with the letter.
+bool MayBegin(std::string_view part, char letter) {
+  if (part.empty() || part[0] == ' ') return true;
+  const char first = Lower(part[0]);
+  if (first == letter) return true;
+  if (first != 'a' && first != 't') return false;
+  const std::string_view word = part.substr(0, part.find(' '));
+  return word.size() <= 3;  // an article, perhaps
 }
 
 Id Drain(const World& world, Id id) {
@@ -235,55 +249,68 @@ std::string DescribeInventory(const World& world) {
   return "In your inventory, you see:\n" + (lines.empty() ? "\tnothing\n" : lines);
 }
 
-std::vector<std::string> Names(const World& world, Id id) {
+std::vector<std::string> Names(const World& world, Id id, char begin) {
   const Thing& thing = world[id];
-  std::vector<std::string> names = thing.called;
-  const auto add = [&](const std::string& name) { names.push_back(name); };
+  std::vector<std::string> names;
+  using Parts = std::initializer_list<std::string_view>;
+  const auto wanted = [&](Parts parts) { return begin == 0 || MayBegin(*parts.begin(), begin); };
+  const auto add = [&](Parts parts) {
+    if (!wanted(parts)) return;
+    std::string& name = names.emplace_back();
+    for (const std::string_view part : parts) name += part;
+  };
   if (thing.burning && (thing.kind == Kind::kSubstance || thing.kind == Kind::kLiquid)) {
-    names.clear();
-    add(thing.name + " (on fire)");
+    add({thing.name, " (on fire)"});
     return names;
   }
-  add(thing.name);
-  if (thing.burned && !thing.burning) add("burned " + thing.name);
-  if (!thing.born_name.empty() && thing.born_name != thing.name) add(thing.born_name);
+  for (const std::string& name : thing.called) add({name});
+  add({thing.name});
+  if (thing.burned && !thing.burning) add({"burned ", thing.name});
+  if (!thing.born_name.empty() && thing.born_name != thing.name) add({thing.born_name});
   if (thing.kind == Kind::kDoor) {
     const std::string& to = world[thing.leads].name;
-    add("door to " + to);
-    add(to + " door");
-    add("door to the " + to);
+    add({"door to ", to});
+    add({to, " door"});
+    add({"door to the ", to});
   } else if (thing.kind == Kind::kDrain) {
-    add(world[thing.parent].name + " drain");
+    add({world[thing.parent].name, " drain"});
   } else if (thing.kind == Kind::kTerminal) {
-    add("terminal");
-    add(thing.name + " on " + world[thing.parent].name);
-    add(world[thing.parent].name + " " + thing.name);
+    add({"terminal"});
+    add({thing.name, " on ", world[thing.parent].name});
+    add({world[thing.parent].name, " ", thing.name});
   } else if (thing.kind == Kind::kAnimal) {
     const std::string display = DisplayName(world, id), stage = StageName(thing);
-    add("living thing");
-    add("organism");
-    add(display);
-    add(stage + " " + thing.name);
-    add(stage + " " + display);
+    add({"living thing"});
+    add({"organism"});
+    add({display});
+    add({stage, " ", thing.name});
+    add({stage, " ", display});
   } else if (thing.kind == Kind::kPlant) {
-    const std::string stage = StageName(thing);
-    std::vector<std::string> kinds = {thing.name};
-    if (!thing.words.empty()) kinds.push_back(thing.words + " " + thing.name);
-    std::vector<std::string> own = {"living thing", "organism", stage + " plant"};
-    for (const std::string& kind : kinds)
-      for (const std::string& name : {kind, stage + " " + kind, kind + " in the " + stage + " stage"})
-        own.push_back(name);
-    for (const std::string& name : own) {
-      add(name);
-      if (thing.sick) add("sick " + name);
+    const std::string_view stage = StageName(thing);
+    const auto both = [&](Parts parts) {
+      add(parts);
+      if (!thing.sick || !wanted({"sick "})) return;
+      std::string& name = names.emplace_back("sick ");
+      for (const std::string_view part : parts) name += part;
+    };
+    both({"living thing"});
+    both({"organism"});
+    both({stage, " plant"});
+    for (int tall = 0; tall < (thing.words.empty() ? 1 : 2); ++tall) {
+      const std::string kind = tall == 0 ? thing.name : thing.words + " " + thing.name;
+      both({kind});
+      both({stage, " ", kind});
+      both({kind, " in the ", stage, " stage"});
     }
-    if (thing.name == "pea plant") add("pea");
+    if (thing.name == "pea plant") add({"pea"});
   }
-  if (!thing.holding.empty()) {
-    std::string inside;
-    for (const Id inner : world.Sorted(id)) inside += (inside.empty() ? "" : " and ") + world[inner].name;
+  std::string inside;
+  for (const std::string& name : thing.holding) {
+    if (!wanted({name})) continue;
+    if (inside.empty())
+      for (const Id inner : world.Sorted(id)) inside += (inside.empty() ? "" : " and ") + world[inner].name;
     if (inside.empty()) inside = "nothing";
-    for (const std::string& name : thing.holding) add(name + " containing " + inside);
+    add({name, " containing ", inside});
   }
   return names;
 }

@@ -14,8 +14,9 @@ std::string Describe(const World& world, Id id, bool close = false);
 std::string DescribeInside(const World& world, Id id);
 std::string DescribeRoom(const World& world, Id room);
 std::string DescribeInventory(const World& world);
-// All names that mean the thing; doors and drains have theirs from where they are.
-std::vector<std::string> Names(const World& world, Id id);
+// All names that mean the thing; doors and drains have theirs from where they are. With `begin`, a small letter, those
+// that begin with another one are left out where that is seen at once.
+std::vector<std::string> Names(const World& world, Id id, char begin = 0);
 // Its name; a plant has that of its kind only after the first tick.
 std::string Called(const World& world, Id id);
 std::string DisplayName(const World& world, Id id);  // of an animal with its stage, of a plane with its surface
