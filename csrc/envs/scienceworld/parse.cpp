@@ -100,8 +100,7 @@ std::string Plain(std::string_view command) {
 void Collect(const World& world, Id id, bool all_ends, std::vector<Id>* found) {
   found->push_back(id);
   const Thing& thing = world[id];
-  for (const Id drain : world.drains)
-    if (thing.kind != Kind::kRoom && world[drain].parent == id) found->push_back(drain);
+  if (thing.drain != kNone && thing.kind != Kind::kRoom) found->push_back(thing.drain);
   if (thing.end != kNone && (all_ends || ShowsEnds(thing.kind)))
     found->insert(found->end(), {thing.end, thing.end + 1});
   if (thing.kind != Kind::kAgent && !thing.open) return;

@@ -73,12 +73,6 @@ bool MayBegin(std::string_view part, char letter) {
   return word.size() <= 3;  // an article, perhaps
 }
 
-Id Drain(const World& world, Id id) {
-  for (const Id inner : world.drains)
-    if (world[inner].parent == id) return inner;
-  return kNone;
-}
-
 }  // namespace
 
 const char* StageName(const Thing& thing) { return StagesOf(thing)[static_cast<std::size_t>(thing.stage)].name; }
@@ -179,7 +173,7 @@ std::string Describe(const World& world, Id id, bool close) {
       const char* where = thing.kind == Kind::kStove ? "On" : "In";
       std::string text =
           a + ", which is turned " + (thing.active ? "on" : "off") + ". " + Inside(world, thing, id, where, close);
-      const Id drain = Drain(world, id);
+      const Id drain = thing.drain;
       if (close && drain != kNone)
         text += std::string(" The drain is ") + (world[drain].open ? "open" : "closed") + ".";
       return text;
@@ -188,7 +182,7 @@ std::string Describe(const World& world, Id id, bool close) {
       std::string text =
           a + (thing.active || thing.ticks > 0 ? ", which is flushing" : "") + ". In the " + thing.name + " is: ";
       std::vector<Id> all = world.Sorted(id);
-      const Id drain = Drain(world, id);
+      const Id drain = thing.drain;
       std::size_t at = 0;
       while (at < all.size() && world[all[at]].name < std::string("drain")) ++at;
       if (drain != kNone) all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), drain);
@@ -227,7 +221,7 @@ std::string DescribeInside(const World& world, Id id) {
   std::string doors;
   for (const Id door : thing.kind == Kind::kRoom ? world.DoorsOf(id) : std::vector<Id>{})
     doors += (doors.empty() ? "" : ", ") + Describe(world, door);
-  const Id drain = thing.kind == Kind::kRoom ? kNone : Drain(world, id);
+  const Id drain = thing.kind == Kind::kRoom ? kNone : thing.drain;
   if (drain != kNone) doors = Describe(world, drain);
   if (!doors.empty()) text += std::string(thing.inside.empty() ? "" : "\n") + " You also see: " + doors + ".";
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();

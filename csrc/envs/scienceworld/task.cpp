@@ -144,7 +144,8 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
     if (kind == Kind::kDoor || kind == Kind::kDrain) {
       if (parent == kNone) reader.Fail(things[i], "an object with 'p'");
       world[id].parent = parent;
-      (kind == Kind::kDoor ? world.doors : world.drains).push_back(id);
+      if (kind == Kind::kDoor) world.doors.push_back(id);
+      else world[parent].drain = id;
     } else if (parent != kNone) {
       world.Move(id, parent);
     }

@@ -64,6 +64,7 @@ void RunOff(World* world, Id basin) {
 
 // Each of two things that touch comes nearer to the other's temperature, the second first.
 void Touch(Material* first, Material* second) {
+  if (first->celsius == second->celsius) return;
   const double share = std::min(first->conductivity, second->conductivity) / 10;
   second->celsius += (first->celsius - second->celsius) * share;
   first->celsius += (second->celsius - first->celsius) * share;
@@ -72,10 +73,10 @@ void Touch(Material* first, Material* second) {
 constexpr double kOfSource = 0.1;
 
 // Heat goes between a thing and what is in it, then among these.
-void Conduct(World* world, Id id) {
-  const std::vector<Id>& inside = (*world)[id].inside;
+void Conduct(World* world, Id id, std::vector<Material*>* touching) {
   Thing& outer = (*world)[id];
-  for (const Id inner : inside) {
+  touching->clear();
+  for (const Id inner : outer.inside) {
     Thing& thing = (*world)[inner];
     if (!thing.has_material) continue;
     if (outer.active && (outer.heats || outer.cools)) {
@@ -83,12 +84,10 @@ void Conduct(World* world, Id id) {
       thing.material.celsius += (source - thing.material.celsius) * kOfSource;
     }
     if (outer.has_material) Touch(&thing.material, &outer.material);
+    touching->push_back(&thing.material);
   }
-  for (std::size_t i = 0; i < inside.size(); ++i)
-    for (std::size_t k = i + 1; k < inside.size(); ++k) {
-      Thing &first = (*world)[inside[i]], &second = (*world)[inside[k]];
-      if (first.has_material && second.has_material) Touch(&first.material, &second.material);
-    }
+  for (std::size_t i = 0; i < touching->size(); ++i)
+    for (std::size_t k = i + 1; k < touching->size(); ++k) Touch((*touching)[i], (*touching)[k]);
 }
 
 // A thing that melts, freezes or boils is called by its substance.
@@ -218,7 +217,7 @@ void MakePollen(World* world, Id id) {
 }
 
 constexpr int kFlushes = 5, kBurns = 100;  // ticks
-constexpr double kFireIsHotterBy = 200, kQuenchedIsColderBy = 10;
+constexpr double kFireIsHotterBy = 200, kQuenchedIsColderBy = 10, kNothingBurnsBelow = 200;
 
 // Liquid water in a thing or beside it.
 Id WaterAt(const World& world, Id id) {
@@ -231,6 +230,7 @@ Id WaterAt(const World& world, Id id) {
 // Fire burns a thing to ash; returns false once it is gone.
 bool Burn(World* world, Id id) {
   Thing& thing = (*world)[id];
+  if (!thing.burning && thing.material.celsius < kNothingBurnsBelow) return true;
   const double at = BurnsAt(thing);
   if (at == 0) return true;
   if (!thing.burning && thing.material.celsius < at) return true;
@@ -257,7 +257,13 @@ bool Burn(World* world, Id id) {
   return false;
 }
 
-void TickThing(World* world, Id id) {
+// What a tick needs beside the world, kept to spare allocations.
+struct Scratch {
+  std::vector<Id> turns;  // of all things under way, what is in them
+  std::vector<Material*> touching;
+};
+
+void TickThing(World* world, Id id, Scratch* scratch) {
   if ((*world)[id].has_material && !Burn(world, id)) return;
   {
     Thing& thing = (*world)[id];
@@ -281,20 +287,22 @@ void TickThing(World* world, Id id) {
     (*world)[id].ticked = world->ticks;
     Fly(world, id);
   }
-  Conduct(world, id);
+  Conduct(world, id, &scratch->touching);
   if ((*world)[id].kind == Kind::kToilet) {
     Thing& toilet = (*world)[id];
     const bool flushed = toilet.ticks > 0;
     if (toilet.active || flushed) ++toilet.ticks;
     if (toilet.ticks == kFlushes) toilet.ticks = 0, toilet.active = false;
-    for (const Id drain : world->drains)
-      if ((*world)[drain].parent == id && !(flushed && toilet.ticks > 0)) (*world)[drain].open = toilet.ticks > 0;
+    if (toilet.drain != kNone && !(flushed && toilet.ticks > 0)) (*world)[toilet.drain].open = toilet.ticks > 0;
   }
-  const std::vector<Id> inside = (*world)[id].inside;
-  for (const Id inner : inside)
-    if (!(*world)[inner].gone) TickThing(world, inner);
-  for (const Id drain : world->drains)
-    if ((*world)[drain].parent == id && (*world)[drain].open) RunOff(world, id);
+  std::vector<Id>& turns = scratch->turns;
+  const std::size_t first = turns.size();
+  turns.insert(turns.end(), (*world)[id].inside.begin(), (*world)[id].inside.end());
+  const std::size_t last = turns.size();
+  for (std::size_t turn = first; turn < last; ++turn)
+    if (const Id inner = turns[turn]; !(*world)[inner].gone) TickThing(world, inner, scratch);
+  turns.resize(first);
+  if (const Id drain = (*world)[id].drain; drain != kNone && (*world)[drain].open) RunOff(world, id);
   if ((*world)[id].has_material) ChangeState(&(*world)[id]);
 }
 
@@ -327,7 +335,9 @@ int NumStages(const Thing& thing) { return RowOf(thing).count; }
 
 void Tick(World* world) {
   ++world->ticks;
-  TickThing(world, world->universe);
+  Scratch scratch;
+  scratch.turns.reserve(world->things.size());
+  TickThing(world, world->universe, &scratch);
 }
 
 }  // namespace embodied_mem::scienceworld

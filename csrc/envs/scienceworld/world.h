@@ -76,6 +76,7 @@ struct Thing {
   std::vector<std::string> holding;  // names that go with "containing ..."
   Material material;
   Id parent = kNone;
+  Id drain = kNone;  // not among what is inside
   std::vector<Id> inside;
   bool has_material = false, container = false, open = false, closable = false, activable = false, active = false,
        edible = false, movable = false, gone = false, fills = false, burning = false, burned = false, shut = false,
@@ -103,7 +104,7 @@ struct Thing {
 
 struct World {
   std::vector<Thing> things;
-  std::vector<Id> doors, drains;  // in no contents
+  std::vector<Id> doors;  // in no contents
   Id sewer = kNone, agent = kNone, inventory = kNone, universe = kNone, focus = kNone;
   int ticks = 0;
   std::uint64_t chance = 0;  // state of the generator that bees draw from, Java's
