@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bindings/module.h"
 #include "bindings/vector_env.h"
@@ -33,6 +34,11 @@ struct ScienceworldWorld {
 };
 using Handle = EnvHandle<ScienceworldWorld>;
 
+std::vector<std::string> Commands(const scienceworld::Env& env) {
+  if (env.task() == nullptr) return {};
+  return scienceworld::ValidCommands(env.world(), env.task()->teleports, env.task()->wires);
+}
+
 }  // namespace
 
 void BindScienceworld(py::module_& parent) {
@@ -56,22 +62,22 @@ void BindScienceworld(py::module_& parent) {
              return handle;
            }),
            py::arg("task"), py::arg("seed") = 0)
-      .def_property_readonly("admissible_commands",
-                             [](const Handle& self) {
-                               const scienceworld::Task& task = *self.env.task();
-                               return scienceworld::ValidCommands(self.env.world(), task.teleports, task.wires);
-                             })
+      .def_property_readonly("admissible_commands", [](const Handle& self) { return Commands(self.env); })
       .def_property_readonly("score", [](const Handle& self) { return self.env.score(); })
       .def(
           "look", [](const Handle& self) { return TextToPython(self.env.Look()); }, "The room, without a step.")
       .def(
           "inventory", [](const Handle& self) { return TextToPython(self.env.Inventory()); },
           "What is carried, without a step.");
-  BindVectorEnv<ScienceworldWorld>(module).def(
-      py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads) {
-        return std::make_unique<VectorEnvHandle<ScienceworldWorld>>(num_envs, max_steps, num_threads);
-      }),
-      py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"));
+  BindVectorEnv<ScienceworldWorld>(module)
+      .def(py::init([](std::size_t num_envs, std::size_t max_steps, std::size_t num_threads) {
+             return std::make_unique<VectorEnvHandle<ScienceworldWorld>>(num_envs, max_steps, num_threads);
+           }),
+           py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"))
+      .def(
+          "admissible_commands",
+          [](const VectorEnvHandle<ScienceworldWorld>& self, std::size_t i) { return Commands(self.envs().env(i)); },
+          py::arg("index"), "The commands that one env can play.");
 }
 
 }  // namespace embodied_mem

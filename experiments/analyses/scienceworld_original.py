@@ -27,7 +27,7 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-Xmx1g -XX:+UnlockExperimentalVMOptio
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.worlds.scienceworld.capture import NATIVE_GAMES, capture  # the Java options come first
 from embodied_mem.worlds.scienceworld.engine import Env, Task, read_task
-from embodied_mem.worlds.scienceworld.jvm import Simulator
+from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator
 
 _RARE = ("focus", "reset", "task", "look", "inventory")
 _KINDS = ("random", "random", "random", "wrong", "gold")
@@ -128,10 +128,10 @@ def _read(beginning: dict[str, Any]) -> Task:
 def _record_game(simulator: Simulator, game: str, arguments: argparse.Namespace) -> None:
     """Append episodes to a game's file until it has the steps wanted."""
     file = arguments.folder / f"{game}.jsonl.gz"
-    steps = sum(len(episode["rows"]) for _, episode in _episodes(file)) if file.exists() else 0
-    count = sum(1 for _ in _episodes(file)) if file.exists() else 0
+    earlier = list(_episodes(file)) if file.exists() else []
+    steps, count = sum(len(episode["rows"]) for _, episode in earlier), len(earlier)
     variations = simulator.num_variations(game)
-    beginnings: dict[int, Any] = {}
+    beginnings = {int(beginning["id"].partition("/")[2]): beginning for beginning, _ in earlier}
     while steps < arguments.steps:
         number = count % arguments.variations * variations // arguments.variations
         if number not in beginnings:
@@ -204,7 +204,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.steps:
-        with Simulator(arguments.simplifications) as simulator:
+        with Simulator(arguments.simplifications, SOLVES_S) as simulator:
             for game in arguments.games:
                 _record_game(simulator, game, arguments)
     table = {}

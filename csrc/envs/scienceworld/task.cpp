@@ -185,6 +185,7 @@ std::shared_ptr<const Task> ReadTask(std::string_view json, const std::string& n
   task->move = task->place != kNone;
   task->pick = task->door = task->box != kNone;
   world.Seed(std::strtoull(task->id.substr(task->id.find('/') + 1).c_str(), nullptr, 10));
+  if (task->trials.any()) world.Draw(32);  // the original has drawn once before planes are played
   if (task->focus.empty()) reader.Fail(root, "something to focus on");
   return task;
 }

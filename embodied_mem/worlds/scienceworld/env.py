@@ -18,12 +18,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from embodied_mem.envs.checks import MAX_THREADS, checked_count, checked_path, checked_text, listed_tasks
 from embodied_mem.envs.process_env import NO_EPISODE, Episode, Processes, ProcessVectorEnv
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.prompt_files import prompt
 from embodied_mem.worlds.scienceworld.beginnings import Beginnings, is_native
-from embodied_mem.worlds.scienceworld.engine import Env
+from embodied_mem.worlds.scienceworld.engine import Env, VectorEnv
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, SPLITS, Simulator, game_names, official_variations
 from embodied_mem.worlds.scienceworld.subgoals import SubgoalProgress, Subgoals, load_subgoals
 
@@ -119,11 +121,16 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
             if (task.game, task.variation) not in known:
                 raise InvalidInputError(f"subgoals: {task.name} is not in {subgoals}")
         num_envs = checked_count("num_envs", num_envs, MAX_THREADS)
-        threads = num_envs if num_threads is None else num_threads
-        native = functools.partial(
-            _Simulators, simplifications=simplifications, subgoals=known, lists_commands=lists_commands, tasks=listed
-        )
-        super().__init__(native, listed, num_envs, seed, max_steps, threads)
+        native: Any
+        if not known and all(is_native(task.game, simplifications) for task in listed):
+            native = functools.partial(_NativeEnvs, lists_commands=lists_commands)
+        else:
+            num_threads = num_envs if num_threads is None else num_threads
+            native = functools.partial(
+                _Simulators,
+                simplifications=simplifications, subgoals=known, lists_commands=lists_commands, tasks=listed,
+            )  # fmt: skip
+        super().__init__(native, listed, num_envs, seed, max_steps, num_threads)
 
     def gold_path(self, task_index: int) -> list[str]:
         """Return the simulator's own solution of a task.
@@ -168,6 +175,54 @@ class _NoProcess:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+_SCORE = 7
+"""Its place among the columns that a step answers."""
+
+
+class _NativeEnvs:
+    """Admitted tasks, all played by one native call a step; the counterpart of `_Simulators`."""
+
+    simulators, simplifications = (), ""
+
+    def __init__(self, num_envs: int, max_steps: int, num_threads: int, *, lists_commands: bool):
+        self._envs = VectorEnv(num_envs, max_steps, num_threads)
+        self._num_envs, self._lists_commands = num_envs, lists_commands
+        self._goals, self._score = [""] * num_envs, np.zeros(num_envs, dtype=np.int64)
+        self._beginnings = Beginnings()
+
+    def close(self) -> None:
+        self._beginnings.close()
+
+    def reset(self, indices: list[int], tasks: Sequence[Task], seeds: list[int]) -> None:
+        natives = [self._beginnings.task(task.game, task.variation) for task in tasks]
+        self._envs.reset(indices, natives, seeds)
+        for index, native in zip(indices, natives):
+            self._goals[index], self._score[index] = native.task, 0
+
+    def step(self, actions: Sequence[str]) -> tuple[Any, ...]:
+        answers = self._columns(self._envs.step(list(actions)))
+        self._score = answers[_SCORE].copy()
+        return answers
+
+    def answers(self) -> tuple[Any, ...]:
+        return self._columns(self._envs.answers())
+
+    def snapshot(self, index: int) -> Env:
+        return self._envs.snapshot(index)
+
+    def restore(self, index: int, snapshot: Env) -> None:
+        self._envs.restore(index, snapshot)
+        self._goals[index], self._score[index] = snapshot.task.task, snapshot.score
+
+    def _columns(self, answers: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the columns that `_Simulators` answers."""
+        texts, _, terminated, truncated, wins, progress, score = answers
+        envs = range(self._num_envs)
+        commands = [self._envs.admissible_commands(i) if self._lists_commands else [] for i in envs]
+        others = (list(self._goals), score, np.zeros_like(wins), [""] * len(envs), commands, np.ones_like(wins))
+        return texts, (score - self._score) / 100, terminated, truncated, wins, progress, *others
 
 
 class _Simulators(Processes):

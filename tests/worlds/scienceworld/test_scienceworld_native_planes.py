@@ -129,6 +129,16 @@ def test_who_starts_where_the_task_is_has_come_there(start: int, score: int) -> 
     assert env.score == 10
 
 
+def test_bees_draw_from_the_second_number_of_the_variation() -> None:
+    # Java's Random(0) gives 0.73, 0.83, 0.24: a bee leaves its hive below a half, so in the second tick.
+    hive = {"k": "hive", "n": "bee hive", "f": "bo", "p": 2}
+    bee = {"k": "animal", "n": "bee", "f": "m", "p": 14, "life": "bee", "w": "bee"}
+    env = made(things=[*BEGINNING["things"], hive, bee])
+    assert "In the bee hive is: a adult bee." in env.look()
+    env.step("look at agent")
+    assert "In the bee hive is: nothing." in env.look()
+
+
 @pytest.mark.parametrize(
     ("parts", "said", "look"),
     [
