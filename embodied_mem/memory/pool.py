@@ -17,13 +17,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import InvalidInputError
 from .arguments import checked_flag, checked_number, checked_text, checked_texts, shown
 from .bank import Experience, draws, with_numbers
 from .episodic import EpisodicMemory
+from .notes import NoteMemory
 from .recollection import Recollection, count_tokens, record_json
 from .record import Record, Source, new_record
 from .trust import QUOTED
@@ -127,10 +128,13 @@ class Recalls(Protocol):
     running: bool
     task_ids: list[str]
     episodic: EpisodicMemory | None
+    notes: NoteMemory | None
 
     def retrieve(
         self, query: str | None = None, budget_tokens: int | None = None, *, k: int | None = None
     ) -> Recollection: ...
+
+    def get(self, id: str) -> Record | None: ...
 
 
 def retrieve_pool(
@@ -154,10 +158,7 @@ def retrieve_pool(
         for query in dict.fromkeys(filter(None, (goal, about))):
             records += _others(memory, query, reading, keys, task_key)
     best: dict[str, Record] = {}
-    notes = {record.id: record for record in records if record.module == "notes"}
     for record in sorted(records, key=lambda one: (reading.by_age and one.trust in QUOTED, -one.score)):
-        if record.module == "profile":
-            record = _verbatim(record, notes)
         # One entry may stand for several trajectories.
         is_lived = record.kind in KINDS[:2] and reading.form != "summary"
         best.setdefault(record.text if is_lived or not record.id else record.id, record)
@@ -165,10 +166,13 @@ def retrieve_pool(
     return _packed([*best.values()], reading, counter, words)
 
 
-def _verbatim(record: Record, notes: Mapping[str, Record]) -> Record:
-    """Return the note with a profile's newest source, if found."""
-    sources = (notes.get(f"notes:{number}") for number in record.data["notes"])
-    return next((note for note in sources if note is not None and note.episode == record.episode), record)
+def _verbatim(memory: Recalls, item: Record) -> Record:
+    """Return the note with a profile's newest source, if there is one."""
+    numbers = item.data["notes"]
+    note = memory.get(f"notes:{max(numbers)}") if numbers and memory.notes is not None else None
+    return (
+        item if note is None or (note.episode, note.ended) != (item.episode, None) else note._replace(score=item.score)
+    )
 
 
 def _trajectories(
@@ -249,6 +253,8 @@ def _others(
     items = memory.retrieve(query, k=None if query == memory.goal else 2 * reading.k).items
     places = [item for item in items if item.module == "spatial"] if reading.with_verified else []
     for item in items:
+        if item.module == "profile":
+            item = _verbatim(memory, item)
         kind = _KIND_OF.get(item.module, "")
         if kind not in reading.kinds:
             continue

@@ -154,6 +154,15 @@ def test_a_profile_repeats_no_note_that_the_pool_has():
         assert [record.module for record in pool.records if "shelf" in record.text] == ["profile"]  # no note says it
 
 
+def test_a_profile_is_read_where_no_notes_are_kept():
+    with LifelongMemory(modules=("profile", "episodic")) as memory:
+        memory.begin_task("task 0", "make tea.", "You are in a kitchen.")
+        memory.tell("I like green tea.")
+        memory.end_task(True)
+        pool = memory.pool_of(None, "", Reading(k=12), "green tea")
+        assert any("green tea" in record.text for record in pool.records if record.module == "profile")
+
+
 def test_lines_of_told_things_say_when_they_were_last_verified_if_asked_to():
     with LifelongMemory() as memory:
         memory.begin_task("task 0", "tidy up.", "You are in a room.", place="hall")
