@@ -93,8 +93,7 @@ def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str
         look, inventory = simulator._ask("freeActionLook"), simulator._ask("freeActionInventory")
         rows.append([command, text, score, over or score < 0, look, inventory])
         env.step(command)
-    episode |= {"cpu_s": _cpu_s(simulator.process.pid) - began, "rows": rows}
-    return episode | {"commands": [] if rows[-1][3] else simulator.admissible_commands()}
+    return episode | {"cpu_s": _cpu_s(simulator.process.pid) - began, "rows": rows, "commands": []}
 
 
 def difference(task: Task, episode: dict[str, Any], lists: bool) -> tuple[int, tuple[str, str, str] | None]:
@@ -133,11 +132,14 @@ def _record_game(simulator: Simulator, game: str, arguments: argparse.Namespace)
     variations = simulator.num_variations(game)
     beginnings = {int(beginning["id"].partition("/")[2]): beginning for beginning, _ in earlier}
     while steps < arguments.steps:
-        number = count % arguments.variations * variations // arguments.variations
+        block = count // (arguments.variations * len(_KINDS))  # of all kinds; each has other variations
+        number = (count % arguments.variations * variations // arguments.variations + block) % variations
         if number not in beginnings:
             beginnings[number] = capture(simulator, game, number)
         kind = _KINDS[(count + count // arguments.variations) % len(_KINDS)]
         episode = record(simulator, beginnings[number], kind, f"{game}/{count}", arguments.episode)
+        if arguments.lists and not episode["rows"][-1][3]:
+            episode["commands"] = simulator.admissible_commands()
         with gzip.open(file, "at", encoding="utf-8") as stream:
             stream.write(json.dumps([beginnings[number], episode]) + "\n")
         steps += len(episode["rows"])
@@ -198,7 +200,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000, help="of each task")
     parser.add_argument("--episode", type=int, default=50, help="steps of an episode")
     parser.add_argument("--simplifications", default="")
-    parser.add_argument("--lists", action="store_true", help="compare lists of commands at the ends of episodes too")
+    parser.add_argument(
+        "--lists", action="store_true", help="record and compare lists of commands at the ends of episodes too"
+    )
     parser.add_argument("--show", action="store_true", help="show the first difference of each cause")
     parser.add_argument("--result", type=Path)
     arguments = parser.parse_args()

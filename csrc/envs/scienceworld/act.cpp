@@ -14,9 +14,6 @@ namespace {
 
 bool Is(const Thing& thing, const char* state) { return thing.has_material && thing.material.state == state; }
 
-// What is put into the ground lies on it.
-Id Ground(const World& world, Id to) { return world[to].kind == Kind::kGround ? world[to].parent : to; }
-
 // Why `id` cannot go into `to`, or nothing.
 std::string Refusal(const World& world, Id id, Id to) {
   if (to == id) return "You can't move something into itself.";
@@ -28,6 +25,7 @@ std::string Refusal(const World& world, Id id, Id to) {
 std::string MoveTo(World* world, Id id, Id to) {
   Thing& thing = (*world)[id];
   if (!thing.movable) return "The " + thing.name + " is not moveable.";
+  if (to == id) return "You can't move something into itself.";
   if (Is(thing, "gas")) return "You can't pick up a gas directly.";
   if (Is(thing, "liquid"))
     return "You can't pick up a liquid directly. Try pouring it from one container to another, or dunking empty "
@@ -35,9 +33,9 @@ std::string MoveTo(World* world, Id id, Id to) {
   const std::string refusal = Refusal(*world, id, to);
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);
-  world->Move(id, Ground(*world, to));
-  return (connected ? "(disconnecting " + (*world)[id].name + ")" : "") + "You move the " + Called(*world, id) +
-         " to the " + Called(*world, to) + ".";
+  world->Move(id, to);
+  return (connected ? "(disconnecting " + (*world)[id].name + ")" : "") + "You move the " + (*world)[id].name +
+         " to the " + (*world)[to].name + ".";
 }
 
 std::string Pour(World* world, Id id, Id to) {
@@ -50,24 +48,24 @@ std::string Pour(World* world, Id id, Id to) {
     if (!target.container && !target.shut) return "That can't be moved there, because it's not a container.";
     const std::string refusal = Refusal(*world, id, to);
     if (!refusal.empty()) return refusal;
-    if (thing.inside.empty() && IsBare(thing)) return "The " + thing.name + " is empty, so there's nothing to pour.";
+    if (thing.inside.empty() && thing.bare) return "The " + thing.name + " is empty, so there's nothing to pour.";
     const std::vector<Id> inside = thing.inside;
     std::string cut;
     for (const Id inner : inside) {
-      if (inner == to) continue;
       if (world->Disconnect(inner)) cut += "(disconnecting " + (*world)[inner].name + ")\n";
-      world->Move(inner, Ground(*world, to));
+      if (inner != to) world->Move(inner, to);
     }
-    return cut + "You pour the contents of the " + Called(*world, id) + " into the " + Called(*world, to) + ".";
+    return cut + "You pour the contents of the " + (*world)[id].name + " into the " + (*world)[to].name + ".";
   }
   const Id outer = thing.parent;
   if (outer != kNone && !(*world)[outer].movable)
     return "The " + (*world)[outer].name + " the " + thing.name + " is in is not movable.";
   if (Is(thing, "solid")) return "I'm not sure how to pour a solid.";
+  if (Is(thing, "gas")) return "You can't pour a gas directly.";
   const std::string refusal = Refusal(*world, id, to);
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);
-  world->Move(id, Ground(*world, to));
+  world->Move(id, to);
   return (connected ? "(disconnecting " + (*world)[id].name + ")\n" : "") + "You pour the " + (*world)[id].name +
          " into the " + (*world)[to].name + ".";
 }
@@ -79,7 +77,7 @@ std::string Dunk(World* world, Id id, Id to) {
   if (!thing.container && !thing.shut) return "The " + thing.name + " is not a container.";
   if (!thing.open) return "The " + thing.name + " is not open.";
   std::vector<Id> liquids;
-  for (const Id inner : world->Sorted(to))
+  for (const Id inner : (*world)[to].inside)
     if ((*world)[inner].has_material && (*world)[inner].material.state == "liquid") liquids.push_back(inner);
   if (liquids.empty()) return "The " + (*world)[to].name + " does not contain any liquids to dunk into.";
   std::string names, cut;

@@ -21,14 +21,13 @@ std::string Connect(World* world, Id first, Id second) {
   int ends[2] = {-1, -1};
   const int named[2] = {NamedEnd(*world, &first), NamedEnd(*world, &second)};
   first = world->Face(first), second = world->Face(second);
-  for (int k = 0; k < 2; ++k)
-    if (named[k] < 0 && HasPoles((*world)[k == 0 ? first : second].kind))
-      return "Connections must specify specific points of contact on polarized electrical components (e.g. anode, "
-             "cathode)";
-  for (int k = 0; k < 2; ++k)
-    if (named[k] < 0 && (*world)[k == 0 ? first : second].kind == Kind::kWire)
-      return "Connections must specify specific points of contact on unpolarized electrical components (e.g. terminal "
-             "1, terminal 2)";
+  for (int k = 0; k < 2; ++k) {
+    const Kind kind = (*world)[k == 0 ? first : second].kind;
+    if (named[k] >= 0 || !ShowsEnds(kind)) continue;
+    return std::string("Connections must specify specific points of contact on ") +
+           (HasPoles(kind) ? "polarized electrical components (e.g. anode, cathode)"
+                           : "unpolarized electrical components (e.g. terminal 1, terminal 2)");
+  }
   if (itself) return "Something can't be connected to itself.";
   for (int k = 0; k < 2; ++k) {
     const Thing& thing = (*world)[k == 0 ? first : second];

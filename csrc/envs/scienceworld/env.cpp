@@ -21,6 +21,19 @@ void Trim(std::string* text) {
   while (!text->empty() && (text->back() == ' ' || text->back() == '\n')) text->pop_back();
 }
 
+void OneSpace(std::string* text) {
+  for (std::size_t at = 0; (at = text->find("  ", at)) != std::string::npos;) text->erase(at, 1);
+}
+
+// Whether a command is this one word, which leaves a question open.
+bool IsTask(std::string_view action) {
+  const std::size_t begin = action.find_first_not_of(" \t\n"), end = action.find_last_not_of(" \t\n");
+  constexpr std::string_view kWord = "task";
+  return begin != std::string_view::npos && end - begin + 1 == kWord.size() &&
+         std::equal(kWord.begin(), kWord.end(), action.begin() + static_cast<std::ptrdiff_t>(begin),
+                    [](char word, char c) { return word == (c | 0x20); });
+}
+
 }  // namespace
 
 void Env::Reset(std::shared_ptr<const Task> task, const Options& options, std::uint64_t /*seed*/) {
@@ -42,9 +55,14 @@ void Env::Step(std::string_view action) {
   if (task_ == nullptr) throw InternalError("scienceworld::Env::Step before the first Reset");
   if (ended()) return;
   ++num_steps_;
+  if (IsTask(action)) {
+    observation_ = "Task description:\n" + task_->goal;
+    return;
+  }
   if (!question_.empty()) {
     const std::vector<Action> question = std::exchange(question_, {});
     looked_at_ = kNone;
+    if (action.substr(0, 1) == "+") action.remove_prefix(1);
     std::size_t number = 0;
     const bool digits = !action.empty() && action.size() < 6 &&
                         std::all_of(action.begin(), action.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -89,11 +107,12 @@ void Env::Play(const Action& action) {
       break;
     case Verb::kInventory:
       observation_ = Inventory();
-      for (std::size_t at = 0; (at = observation_.find("  ", at)) != std::string::npos;) observation_.erase(at, 1);
+      OneSpace(&observation_);
       ticks = 0;
       break;
     case Verb::kTask:
-      observation_ = "Task description:\n" + task_->goal;
+      observation_ = "Task Description:\n" + task_->goal;
+      OneSpace(&observation_);
       ticks = 0;
       break;
     case Verb::kReset:
@@ -111,9 +130,7 @@ void Env::Play(const Action& action) {
       observation_ = "You decide to wait for 1 iterations.";
       ticks = 2;
       break;
-    default:
-      observation_ = Act(&world_, action);
-      for (std::size_t at = 0; (at = observation_.find("  ", at)) != std::string::npos;) observation_.erase(at, 1);
+    default: observation_ = Act(&world_, action); OneSpace(&observation_);
   }
   if (observation_.empty()) return Refuse();
   Trim(&observation_);
@@ -124,10 +141,10 @@ bool Env::Fits(Asked asked, Id target) const {
   const Thing& thing = world_[world_.focus];
   const bool plant = thing.kind == Kind::kPlant, animal = thing.kind == Kind::kAnimal;
   switch (asked) {
-    case Asked::kLiving: return (plant || animal) && !thing.dead;
+    case Asked::kLiving: return plant || animal;
     case Asked::kNonLiving: return !plant && !animal && thing.movable;
-    case Asked::kPlant: return plant && !thing.dead;
-    case Asked::kAnimal: return animal && !thing.dead;
+    case Asked::kPlant: return plant;
+    case Asked::kAnimal: return animal;
     case Asked::kThing: return world_.focus == target;
   }
   return false;

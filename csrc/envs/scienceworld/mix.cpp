@@ -144,10 +144,10 @@ std::string Mix(World* world, Id id) {
   const Thing& thing = (*world)[id];
   const std::vector<Id> inside = thing.inside;
   const std::size_t count = inside.size() + (ShowsEnds(thing.kind) ? 2 : 0);
-  if (count == 0 && IsBare(thing)) return {};
+  if (count == 0 && thing.bare) return {};
   if (thing.kind == Kind::kAgent) return "There is only one thing (inventory)";
   if (count == 0) return "That container is empty, so there are no items to mix.";
-  if (count == 1) return "There is only one thing (" + (*world)[inside[0]].name + ")";
+  if (count == 1) return "There is only one thing (" + DisplayName(*world, inside[0]) + ")";
   const Recipe* recipe = RecipeOf(*world, inside);
   Thing product;
   std::string said;
@@ -158,8 +158,7 @@ std::string Mix(World* world, Id id) {
     said = MixPaints(*world, inside, &product);
   }
   if (said.empty())
-    return "Mixing the contents of the " + DisplayName(*world, id) + (thing.burning ? " (on fire)" : "") +
-           " does not appear to produce anything new.";
+    return "Mixing the contents of the " + DisplayName(*world, id) + " does not appear to produce anything new.";
   for (const Id inner : inside) world->Remove(inner);
   world->Add(std::move(product), id);
   return said;

@@ -1,5 +1,6 @@
 #include "envs/scienceworld/parse.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "envs/scienceworld/say.h"
@@ -103,7 +104,7 @@ void Collect(const World& world, Id id, bool all_ends, std::vector<Id>* found) {
   if (thing.drain != kNone && thing.kind != Kind::kRoom) found->push_back(thing.drain);
   if (thing.end != kNone && (all_ends || ShowsEnds(thing.kind)))
     found->insert(found->end(), {thing.end, thing.end + 1});
-  if (thing.kind != Kind::kAgent && !thing.open) return;
+  if (!thing.open) return;
   for (const Id inner : thing.inside) Collect(world, inner, all_ends, found);
 }
 
@@ -120,10 +121,10 @@ bool Means(const World& world, std::string_view text, Id id) {
     if (text.substr(0, name.size()) != name) continue;
     const std::string_view rest = text.substr(name.size());
     if (rest.empty()) return true;
-    if (world[id].kind == Kind::kDoor || world[id].kind == Kind::kDrain || world[id].parent == kNone) continue;
+    const Id holder = world.HolderOf(id);
+    if (world[id].kind == Kind::kDoor || world[id].kind == Kind::kDrain || holder == kNone) continue;
     const std::string_view in = rest.substr(0, 4);
-    if ((in == " in " || in == " on ") && rest.size() > 4 && IsNamed(world, rest.substr(4), world[id].parent))
-      return true;
+    if ((in == " in " || in == " on ") && rest.size() > 4 && IsNamed(world, rest.substr(4), holder)) return true;
   }
   return false;
 }
@@ -133,15 +134,11 @@ bool Means(const World& world, std::string_view text, Id id) {
 std::vector<Id> Visible(const World& world, bool all_ends) {
   const Id room = world.room();
   std::vector<Id> found;
-  found.push_back(room);
   if (all_ends && world[room].end != kNone) found.insert(found.end(), {world[room].end, world[room].end + 1});
-  for (const Id door : world.DoorsOf(room)) {
-    found.push_back(door);
-    found.push_back(world[door].leads);
-  }
-  for (const Id inner : world[room].inside)
-    if (inner != world.agent) Collect(world, inner, all_ends, &found);
-  Collect(world, world.agent, all_ends, &found);
+  for (const Id inner : world[room].inside) Collect(world, inner, all_ends, &found);
+  Collect(world, world.inventory, all_ends, &found);
+  found.push_back(room);
+  for (const Id door : world.DoorsOf(room)) found.insert(found.end(), {door, world[door].leads});
   return found;
 }
 
@@ -178,6 +175,7 @@ std::vector<Action> Parse(const World& world, std::string_view command, bool tel
       for (const Id id : meant(rest)) add(row.verb, id, kNone);
     } else {
       const std::string_view middle = row.middle;
+      const auto begun = static_cast<std::ptrdiff_t>(found.size());
       for (std::size_t at = rest.find(middle); at != std::string_view::npos; at = rest.find(middle, at + 1)) {
         const std::vector<Id> firsts = meant(rest.substr(0, at));
         if (firsts.empty()) continue;
@@ -185,6 +183,10 @@ std::vector<Action> Parse(const World& world, std::string_view command, bool tel
         for (const Id first : firsts)
           for (const Id second : seconds) add(row.verb, first, second);
       }
+      const auto place = [&](Id id) { return std::find(visible.begin(), visible.end(), id); };
+      std::sort(found.begin() + begun, found.end(), [&](const Action& a, const Action& b) {
+        return std::pair(place(a.first), place(a.second)) < std::pair(place(b.first), place(b.second));
+      });
     }
   }
   return found;

@@ -77,16 +77,9 @@ bool MayBegin(std::string_view part, char letter) {
 
 const char* StageName(const Thing& thing) { return StagesOf(thing)[static_cast<std::size_t>(thing.stage)].name; }
 
-std::string Called(const World& world, Id id) {
-  const Thing& thing = world[id];
-  if (thing.kind != Kind::kPlant || world.ticks > 0) return thing.name;
-  return thing.name == "pea plant" ? "pea" : "plant";
-}
-
 std::string DisplayName(const World& world, Id id) {
   const Thing& thing = world[id];
-  if (thing.kind == Kind::kPlane) return thing.name + thing.words;
-  if (thing.kind != Kind::kAnimal) return Called(world, id);
+  if (thing.kind != Kind::kAnimal) return Burnt(thing, thing.name + (thing.kind == Kind::kPlane ? thing.words : ""));
   const std::string stage = StageName(thing);
   const std::string what = thing.words.empty() ? thing.name : thing.words;
   if (stage == "egg") return what + " egg";
@@ -146,11 +139,11 @@ std::string Describe(const World& world, Id id, bool close) {
       return "a " + DisplayName(world, id) +
              (close && CarriesPollen(world, thing) ? ", that is covered in pollen" : "");
     case Kind::kPlant: {
-      if (thing.stage == kDeadPlant && thing.stage_ticks > 0) return "a dead " + thing.name;
-      std::string text = "a " + thing.name + " in the " + StageName(thing) + " stage";
+      if (thing.stage == kDeadPlant && thing.stage_ticks > 0) return "a dead " + thing.life;
+      std::string text = "a " + thing.life + " in the " + StageName(thing) + " stage";
       if (!thing.words.empty() && thing.stage != kDeadPlant) text += " with a " + thing.words;
       if (thing.sick) text += " (that looks unwell)";
-      if (!thing.inside.empty()) text += ". On the " + thing.name + " you see: " + List(world, world.Sorted(id)) + ". ";
+      if (!thing.inside.empty()) text += ". On the " + thing.life + " you see: " + List(world, world.Sorted(id)) + ". ";
       return text;
     }
     case Kind::kFurniture: return a + ". " + Inside(world, thing, id, "On", close);
@@ -214,7 +207,7 @@ std::string DescribeInside(const World& world, Id id) {
   if (thing.kind == Kind::kDoor || thing.kind == Kind::kDrain || (!thing.container && !thing.shut))
     return "It's not clear how to look inside of that.";
   if (!thing.open) return "The " + thing.name + " isn't open, so you can't see inside.";
-  if (thing.inside.empty() && IsBare(thing)) return "There is nothing in the " + thing.name + ".";
+  if (thing.inside.empty() && thing.bare) return "There is nothing in the " + thing.name + ".";
   std::string text = "Inside the " + thing.name + " is: \n";
   for (const Id inner : world.Sorted(id)) text += "\t" + Describe(world, inner) + "\n";
   if (thing.inside.empty()) text += "\tnothing\n";
@@ -253,14 +246,9 @@ std::vector<std::string> Names(const World& world, Id id, char begin) {
     std::string& name = names.emplace_back();
     for (const std::string_view part : parts) name += part;
   };
-  if (thing.burning && (thing.kind == Kind::kSubstance || thing.kind == Kind::kLiquid)) {
-    add({thing.name, " (on fire)"});
-    return names;
-  }
   for (const std::string& name : thing.called) add({name});
   add({thing.name});
-  if (thing.burned && !thing.burning) add({"burned ", thing.name});
-  if (!thing.born_name.empty() && thing.born_name != thing.name) add({thing.born_name});
+  if (thing.burning || thing.burned) add({Burnt(thing, thing.name)});
   if (thing.kind == Kind::kDoor) {
     const std::string& to = world[thing.leads].name;
     add({"door to ", to});
@@ -290,13 +278,15 @@ std::vector<std::string> Names(const World& world, Id id, char begin) {
     both({"living thing"});
     both({"organism"});
     both({stage, " plant"});
-    for (int tall = 0; tall < (thing.words.empty() ? 1 : 2); ++tall) {
-      const std::string kind = tall == 0 ? thing.name : thing.words + " " + thing.name;
+    std::vector<std::string> kinds = {thing.life};
+    if (thing.name != thing.life) kinds.push_back(thing.name);
+    if (!thing.words.empty()) kinds.push_back(thing.words + " " + thing.life);
+    for (const std::string& kind : kinds) {
       both({kind});
       both({stage, " ", kind});
       both({kind, " in the ", stage, " stage"});
     }
-    if (thing.name == "pea plant") add({"pea"});
+    if (thing.life == "pea plant") add({"pea"});
   }
   std::string inside;
   for (const std::string& name : thing.holding) {
@@ -324,7 +314,7 @@ std::string ActionName(const World& world, Id id) {
 
 std::string Where(const World& world, Id id) {
   std::string text;
-  for (Id outer = world[id].parent; outer != kNone && (text.empty() || outer != world.universe);
+  for (Id outer = world.HolderOf(id); outer != kNone && (text.empty() || outer != world.universe);
        outer = world[outer].parent)
     text += (text.empty() ? "in " : ", in ") + world[outer].name;
   return "(" + text + ")";

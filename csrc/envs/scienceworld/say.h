@@ -17,9 +17,8 @@ std::string DescribeInventory(const World& world);
 // All names that mean the thing; doors and drains have theirs from where they are. With `begin`, a small letter, those
 // that begin with another one are left out where that is seen at once.
 std::vector<std::string> Names(const World& world, Id id, char begin = 0);
-// Its name; a plant has that of its kind only after the first tick.
-std::string Called(const World& world, Id id);
-std::string DisplayName(const World& world, Id id);  // of an animal with its stage, of a plane with its surface
+// With the stage of an animal, the surface of a plane, what fire did.
+std::string DisplayName(const World& world, Id id);
 const char* StageName(const Thing& thing);
 // "door between bathroom and kitchen", also of a drain.
 std::string DoorName(const World& world, Id id);

@@ -22,11 +22,6 @@ double BurnsAt(const Thing& thing);
 // A substance that comes to be in play, at 10 degrees.
 Thing Substance(const char* name, Kind kind, const char* color, const char* state);
 
-// Whether its terminals are not in it: of the ground, and of a plant that lost them with its life.
-inline bool IsBare(const Thing& thing) {
-  return thing.kind == Kind::kGround || (thing.kind == Kind::kPlant && thing.dead);
-}
-
 inline bool HasPoles(Kind kind) { return kind == Kind::kBattery || kind == Kind::kBulb || kind == Kind::kSwitch; }
 // Whether its terminals are listed among what can be done; everything else has some too.
 inline bool ShowsEnds(Kind kind) { return HasPoles(kind) || kind == Kind::kWire; }

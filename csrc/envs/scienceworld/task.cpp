@@ -90,6 +90,10 @@ Thing ReadThing(const Reader& reader, const JsonValue& entry) {
   if (const JsonValue* holding = entry.Find("h"))
     for (const JsonValue& name : reader.Items(*holding)) thing.holding.push_back(reader.Text(name));
   if (const JsonValue* material = entry.Find("m")) ReadMaterial(reader, *material, &thing);
+  if (thing.kind == Kind::kPlant) {
+    thing.life = thing.name;
+    thing.name = thing.life == "pea plant" ? "pea" : "plant";
+  }
   thing.born_name = thing.name;
   thing.born_state = thing.material.state;
   if (const JsonValue* slope = entry.Find("slope")) thing.slope = reader.Number(*slope);

@@ -34,10 +34,11 @@ Row RowOf(const Thing& thing) {
 void GrowAnimal(Thing* thing) {
   const Row row = RowOf(*thing);
   const int limit = row.stages[thing->stage].ticks;
+  thing->bare = thing->stage == row.count - 1;
   if (limit == 0) return;
   if (++thing->stage_ticks < limit) return;
   thing->stage_ticks = 0;
-  if (++thing->stage == row.count - 1) thing->dead = true;
+  ++thing->stage;
 }
 
 Id Find(const World& world, Id id, std::string_view name) {
@@ -49,7 +50,10 @@ Id Find(const World& world, Id id, std::string_view name) {
 bool Holds(const World& world, Id id, std::string_view name) { return Find(world, id, name) != kNone; }
 
 void Fill(World* world, Id id) {
-  if (!Holds(*world, id, "water")) world->Add(Substance("water", Kind::kSubstance, "clear", "liquid"), id);
+  const std::vector<Id>& inside = (*world)[id].inside;
+  if (std::none_of(inside.begin(), inside.end(),
+                   [&](Id inner) { return (*world)[inner].material.substance == "water"; }))
+    world->Add(Substance("water", Kind::kSubstance, "clear", "liquid"), id);
 }
 
 // What is liquid in a basin runs off into the sewer.
@@ -108,12 +112,14 @@ void ChangeState(Thing* thing) {
 }
 
 constexpr int kReproducing = 4;
-constexpr int kReproducesAt = 5, kFlowersEvery = 5, kSickAt = 30, kDiesAt = 55, kSickBareAt = 2,
+constexpr int kReproducesAt = 5, kFlowersEvery = 5, kSickAt = 25, kDiesAt = 50, kSickBareAt = 2,
               kDiesBareAt = 5;  // ticks: all, since, dry, dry, without soil
 
 Thing Pollen(const Thing& from) {
   Thing pollen = Substance("pollen", Kind::kPollen, "yellow", "solid");
   pollen.words = from.pollen_of + "pollen";
+  pollen.called = {from.pollen_of + " pollen"};
+  pollen.shut = true;
   pollen.material.substance = "pollen matter";
   pollen.material.melts = 10000, pollen.material.boils = 10001;
   return pollen;
@@ -122,9 +128,10 @@ Thing Pollen(const Thing& from) {
 void GrowPlant(World* world, Id id) {
   {
     Thing& plant = (*world)[id];
+    plant.name = plant.born_name = plant.life;
     if (plant.stage == kDeadPlant) {
       ++plant.stage_ticks;
-      plant.dead = true;
+      plant.bare = true;
       const std::vector<Id> inside = plant.inside;
       const Id pot = plant.parent;
       for (const Id inner : inside) {
@@ -138,16 +145,12 @@ void GrowPlant(World* world, Id id) {
       }
       return;
     }
-    if (plant.parent != kNone && Holds(*world, plant.parent, "soil")) {
-      const Id water = Find(*world, plant.parent, "water");
-      plant.dry_ticks = water != kNone ? 0 : plant.dry_ticks + 1;
-      if (water != kNone) world->Remove(water);  // drunk
-      plant.bare_ticks = 0;
-      ++plant.stage_ticks;
-    } else {
-      ++plant.bare_ticks;
-    }
-    const bool soil = plant.bare_ticks == 0;
+    const bool soil = plant.parent != kNone && Holds(*world, plant.parent, "soil");
+    const Id water = plant.parent != kNone ? Find(*world, plant.parent, "water") : kNone;
+    plant.dry_ticks = water != kNone ? 0 : plant.dry_ticks + 1;
+    if (water != kNone) world->Remove(water);  // drunk
+    plant.bare_ticks = soil ? 0 : plant.bare_ticks + 1;
+    if (soil) ++plant.stage_ticks;
     plant.sick = plant.dry_ticks >= kSickAt || plant.bare_ticks >= kSickBareAt;
     if (plant.dry_ticks >= kDiesAt || plant.bare_ticks >= kDiesBareAt) {
       plant.stage = kDeadPlant;
@@ -156,7 +159,7 @@ void GrowPlant(World* world, Id id) {
     }
     if (soil && plant.stage == kReproducing - 1 && plant.stage_ticks >= kReproducesAt) {
       plant.stage = kReproducing;
-      plant.stage_ticks = 0;
+      plant.stage_ticks = plant.dry_ticks = 0;
     }
     const bool flowers = plant.stage == kReproducing && plant.stage_ticks > 0 && plant.stage_ticks % kFlowersEvery == 0;
     if (!flowers || !soil || plant.sick || Holds(*world, id, "flower")) return;
@@ -195,16 +198,16 @@ void Fly(World* world, Id id) {
     world->Move(pollen[world->Pick(pollen.size())], id);
     return;
   }
-  if (low && kind != Kind::kRoom) {
-    if ((*world)[outer].open) world->Move(id, room);
-    return;
-  }
   std::vector<Id> ways;
   if (low) {
     for (const Id door : world->DoorsOf(outer))
       if ((*world)[door].open) ways.push_back((*world)[door].leads);
-  } else if (kind == Kind::kRoom) {
-    Flowers(*world, room, &ways);
+    const Id drain = (*world)[outer].drain;
+    if (drain != kNone && (*world)[drain].open && world->sewer != kNone) ways.push_back(world->sewer);
+    if (ways.empty() && kind != Kind::kRoom && kind != Kind::kUniverse && (*world)[outer].open)
+      return world->Move(id, room == kNone ? world->universe : room);
+  } else {
+    Flowers(*world, outer, &ways);
   }
   if (!ways.empty()) world->Move(id, ways[world->Pick(ways.size())]);
 }
@@ -245,8 +248,7 @@ bool Burn(World* world, Id id) {
   }
   if (++thing.burnt < kBurns) return true;
   Thing ash = Substance("ash", Kind::kSubstance, "gray", "solid");
-  ash.called = {"substance", "burned ash"};
-  ash.words = "burned ash";
+  ash.burned = true;
   ash.material.celsius = thing.material.celsius;
   ash.material.melts = 10000, ash.material.boils = 10001;
   const Id outer = thing.parent;
@@ -264,6 +266,11 @@ struct Scratch {
 };
 
 void TickThing(World* world, Id id, Scratch* scratch) {
+  if ((*world)[id].kind == Kind::kGround) {  // what was put into it comes to lie on it, and misses a tick
+    const std::vector<Id> inside = (*world)[id].inside;
+    for (const Id inner : inside) world->Move(inner, (*world)[id].parent);
+    (*world)[id].bare = true;
+  }
   if ((*world)[id].has_material && !Burn(world, id)) return;
   {
     Thing& thing = (*world)[id];

@@ -13,6 +13,11 @@ Id World::RoomOf(Id id) const {
   return id;
 }
 
+Id World::HolderOf(Id id) const {
+  const Id parent = (*this)[id].parent;
+  return (*this)[id].kind == Kind::kTerminal && (*this)[parent].bare ? (*this)[parent].parent : parent;
+}
+
 bool World::InView(Id id) const {
   for (std::size_t steps = 0; id != kNone && steps < things.size(); ++steps) {
     id = (*this)[id].parent;

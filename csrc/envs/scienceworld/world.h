@@ -84,14 +84,15 @@ struct Thing {
   int burnt = 0;                      // ticks on fire
   double heats_to = 0, cools_to = 0;  // of devices
   bool heats = false, cools = false;
-  // Living things: what it is, where in its life, for how many ticks.
+  // Living things: what it is (a plant has this name only after its first tick), where in its life, for how many ticks.
   std::string life;
   std::string flower;     // what its flowers look like
   std::string pollen_of;  // the word that its pollen begins with
   std::string born_name;  // its name and state before heat changed them
   std::string born_state;
   int stage = 0, stage_ticks = 0, dry_ticks = 0, bare_ticks = 0;  // of these without water, without soil
-  bool sick = false, dead = false;
+  bool sick = false;
+  bool bare = false;  // whether its terminals are not in it: the ground and the dead lose them
   // A door leads from its parent to `leads`; `other` is its other face.
   Id leads = kNone, other = kNone;
   double slope = 0;             // of a plane: percent of it that things slide in a tick
@@ -117,6 +118,7 @@ struct World {
   const Thing& operator[](Id id) const { return things[static_cast<std::size_t>(id)]; }
   Id room() const { return things[static_cast<std::size_t>(agent)].parent; }
   Id RoomOf(Id id) const;
+  Id HolderOf(Id id) const;            // its parent; of a terminal that its thing has lost, the parent of that
   bool InView(Id id) const;            // whether it is in the agent's room, in nothing closed
   bool Within(Id id, Id outer) const;  // id is outer or somewhere inside it
   void Move(Id id, Id to);

@@ -100,7 +100,9 @@ def test_an_ambiguous_command_is_asked_about_once(env: Env) -> None:
     assert question.startswith("Ambiguous request: Please enter the number for the action you intended")
     assert "\n0:\tpick up wood cup (in table, in kitchen)\n1:\tpick up wood cup (in kitchen)\n" in question
     other = env.copy()
-    assert env.step("1") == "You move the wood cup to the inventory."
+    assert env.step(" TASK ") == "Task description:\nFind it."
+    assert env.step("+1") == "You move the wood cup to the inventory."
+    assert env.step("the task") == "Task Description:\nFind it."
     assert other.step("7").startswith("Unknown action.")
     assert other.step("1") == "No known action matches that input."
     assert env.step("pick up cup on table") == "You move the wood cup to the inventory."
@@ -122,6 +124,45 @@ def test_animals_and_plants_live_through_their_stages(env: Env) -> None:
     ]  # fmt: skip
     assert [(text, next(k for k, look in enumerate(seen) if text in look)) for text, _ in stages] == stages
     assert "a dead parrot" in env.look()
+    assert env.step("mix mouse").startswith("Unknown action.")
+
+
+def test_what_is_put_into_the_ground_misses_a_tick(env: Env) -> None:
+    env = with_things({"k": "ground", "n": "ground", "f": "bo", "p": 2})
+    env.step("open door")
+    env.step("go to outside")
+    env.step("move mouse to ground")
+    assert env.look().index("a baby mouse") > env.look().index("the ground")
+    for _ in range(8):
+        env.step("wait1")
+    env.step("mix mouse")
+    assert "a baby mouse" in env.look()
+    env.step("mix mouse")
+    assert "a juvenile mouse" in env.look()
+
+
+def test_a_thirsty_plant_in_the_hand_dies_no_later() -> None:
+    dies = []
+    for three in (["mix pot"] * 3, ["pick up pea plant", "mix pot", "move pea plant to pot"]):
+        env = Env(made())
+        for command in ("open door", "go to outside", "wait", "wait", "wait", *three):
+            env.step(command)
+        dies.append(next(k for k in range(30) if env.step("mix pot") and "in the dead stage" in env.look()))
+    assert dies == [16, 16]
+
+
+def test_a_plant_has_its_name_after_a_tick(env: Env) -> None:
+    env = with_things({"k": "plant", "n": "apple tree", "f": "bom", "p": 1, "stage": 3})
+    assert "a apple tree in the adult stage" in env.look()
+    assert env.step("disconnect apple tree") == "plant has been disconnected"
+    assert env.step("disconnect apple tree") == "apple tree has been disconnected"
+
+
+def test_the_dead_count_as_what_they_were() -> None:
+    env = Env(made(focus=["animal"], place=1))
+    for command in ("open door", "go to outside", *["wait"] * 12, "focus on mouse"):
+        env.step(command)
+    assert (env.won, env.score) == (True, 100)
 
 
 def with_things(*things: dict[str, Any]) -> Env:
@@ -151,9 +192,27 @@ def test_water_puts_a_fire_out_and_plants_drink_it() -> None:
     env.step("use lighter on table")
     assert "a burned table. On the burned table is: a wood cup" in env.look()
     assert "a substance called steam" in env.look()
+    assert env.step("focus on burned table") == "You focus on the burned table."
+    env = with_things(lighter, water(5))
+    env.step("use lighter on table")
+    assert env.step("pour steam into kitchen") == "You can't pour a gas directly."
     env = with_things(water(10))
     assert "substance called water" in env.step("look in outside")
     assert "substance called water" not in env.step("look in outside")
+
+
+def test_a_bee_in_a_sink_flies_down_its_drain() -> None:
+    count = len(BEGINNING["things"])
+    env = with_things(
+        {"k": "box", "n": "sewer", "f": "bo", "p": 0},
+        {"k": "sink", "n": "sink", "f": "bo", "p": 1},
+        {"k": "drain", "n": "drain", "f": "o", "p": count + 1},
+        {"k": "animal", "n": "bee 1", "f": "m", "p": count + 1, "life": "bee", "w": "bee"},
+    )
+    for _ in range(40):
+        assert "\n\ta adult bee" not in env.look()
+        env.step("mix table")
+    assert "adult bee" not in env.look()
 
 
 def test_the_score_counts_the_way_and_a_wrong_focus_ends(env: Env) -> None:

@@ -98,6 +98,7 @@ def test_everything_has_terminals() -> None:
         ("stopwatch", "block", f"wood block {connected}"),
         ("terminal 1 on wood block", "bowl", f"terminal 1 on wood block {connected}"),
         ("red wire", "red wire", f"{kind} (e.g. terminal 1, terminal 2)"),
+        ("red wire", "battery", f"{kind} (e.g. terminal 1, terminal 2)"),
         ("battery anode", "battery anode", "Something can't be connected to itself."),
     ):
         assert env.step(f"connect {first} to {second}") == said
