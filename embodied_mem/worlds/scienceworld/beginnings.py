@@ -18,6 +18,9 @@ from embodied_mem.worlds.scienceworld.capture import EXACT_GAMES, capture
 from embodied_mem.worlds.scienceworld.engine import Task, read_task
 from embodied_mem.worlds.scienceworld.jvm import Simulator
 
+_FORM = 2
+"""Grows with what `capture` takes, since beginnings of an earlier form lack it."""
+
 
 def beginnings_folder() -> Path:
     """Return where beginnings are kept: in EMBODIED_MEM_CACHE or ~/.cache/embodied_mem."""
@@ -52,7 +55,7 @@ class Beginnings:
             return self._tasks[key]
 
     def _read(self, game: str, variation: int) -> bytes:
-        file = self._folder / f"{game}_{variation}.json.gz"
+        file = self._folder / f"{game}_{variation}.{_FORM}.json.gz"
         if file.exists():
             return gzip.decompress(file.read_bytes())
         if self._simulator is None or self._simulator.closed:

@@ -127,7 +127,7 @@ class _Capture:
         for i, thing in enumerate(list(self._things)):
             if thing["k"] in ("sink", "toilet"):
                 self._things.append({"k": "drain", "n": "drain", "f": "co", "p": i})
-        self._look_at_pictures()
+        self._look_closely()
         return {
             "id": f"{self._game}/{self._variation}",
             "goal": self._goal,
@@ -137,9 +137,10 @@ class _Capture:
             **self._aims(rooms),
         }
 
-    def _look_at_pictures(self) -> None:
-        """Add the texts of pictures from looks at them."""
+    def _look_closely(self) -> None:
+        """Add the texts of pictures and books from looks at them."""
         pictures = [thing for thing in self._things if thing["k"] == "picture"]
+        books = [thing for thing in self._things if thing["k"] == "book"]
         self._simulator.load(self._game, self._variation, simplifications=f"{self._options},teleportAction")
         for thing in pictures:
             room = self._things[thing["p"]]
@@ -148,6 +149,14 @@ class _Capture:
                 text, _, _ = self._simulator.step(f"look at {thing['n']}")
                 words = re.sub(r"\. +The artist", ".  The artist", text).removeprefix(f"a {thing['n']}")
                 thing["w"] = words + " " * bool(words)
+        for thing in books:
+            self._simulator.step(f"teleport to {self._room(thing)}")
+            text, _, _ = self._simulator.step(f"read {thing['n']}")
+            if text.startswith("Ambiguous"):  # two copies on the shelf
+                text, _, _ = self._simulator.step("0")
+            if not text.startswith("The book reads:\n"):
+                raise SimulatorError(f"ScienceWorld's {thing['n']} cannot be read: {text!r}")
+            thing["r"] = text.removeprefix("The book reads:\n")
         peas = [thing for thing in self._things if thing["n"] == "pea plant"]
         if peas:
             self._simulator.step("teleport to greenhouse")
@@ -157,6 +166,11 @@ class _Capture:
                 pot = re.escape(self._things[thing["p"]]["n"])
                 if flower := re.search(rf"\ta {pot} \(containing .*On the pea plant you see: a (\w+ flower)", look):
                     thing["flower"] = flower[1]
+
+    def _room(self, thing: Mapping[str, Any]) -> str:
+        while thing["k"] != "room":
+            thing = self._things[thing["p"]]
+        return str(thing["n"])
 
     def _add(self, node: Mapping[str, Any], parent: int | None) -> None:
         kind = self._kind(node)

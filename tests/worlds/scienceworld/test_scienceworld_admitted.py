@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("EMBODIED_MEM_CACHE", str(tmp_path))
     monkeypatch.setattr(beginnings, "Simulator", None)  # a process would fail
     (tmp_path / "scienceworld").mkdir()
-    (tmp_path / "scienceworld/find-plant_3.json.gz").write_bytes(gzip.compress(json.dumps(BEGINNING).encode()))
+    (tmp_path / "scienceworld/find-plant_3.2.json.gz").write_bytes(gzip.compress(json.dumps(BEGINNING).encode()))
     return tmp_path
 
 
