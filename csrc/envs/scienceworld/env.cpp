@@ -174,11 +174,15 @@ void Env::CountGoals() {
   completed_ = task.box == kNone || world_.Within(world_.focus, task.box);
 }
 
+int Env::num_subgoals() const {
+  return task_ == nullptr ? 0 : static_cast<int>(task_->focus.size()) + (task_->box == kNone ? 0 : 1);
+}
+
 int Env::score() const {
   if (failed_) return -100;
   if (completed_ || task_ == nullptr) return completed_ ? 100 : 0;
   const Task& task = *task_;
-  const int asked = static_cast<int>(task.focus.size()) + (task.box == kNone ? 0 : 1);
+  const int asked = num_subgoals();
   const int on_the_way = (task.pick ? 1 : 0) + (task.door ? 1 : 0) + (task.move ? 1 : 0) +
                          (task.place != kNone ? 1 : 0) + (task.trials.any() ? Trials::kSteps : 0);
   const int counted = (task.pick && picked_ ? 1 : 0) + (task.door && near_door_ ? 1 : 0) + (moved_ ? 1 : 0) +

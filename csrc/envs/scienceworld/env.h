@@ -36,6 +36,9 @@ class Env {
   double progress() const { return failed_ ? 0 : score() / 100.0; }
   int num_steps() const { return num_steps_; }
   int score() const;  // -100 to 100
+  // What is asked in order, and how much of it is done.
+  int num_subgoals() const;
+  int subgoals_met() const { return static_cast<int>(focused_) + (completed_ && task_->box != kNone ? 1 : 0); }
   void FillExtra(Extra*) const {}
 
   // Answers that take no step.

@@ -84,7 +84,7 @@ _PLANES = {
 NATIVE_GAMES = (*_FINDS, *_LIFESPAN, *_PLANES)
 """Tasks whose beginnings can be captured."""
 
-EXACT_GAMES = ("find-plant",)
+EXACT_GAMES = (*_FINDS, *_LIFESPAN)
 """Tasks that `make` plays natively: of 10,000 steps compared with the original none differs."""
 
 

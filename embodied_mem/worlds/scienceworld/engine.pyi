@@ -12,6 +12,7 @@ class Env:
     progress: float
     num_steps: int
     score: int
+    subgoals: tuple[int, int]
     admissible_commands: list[str]
     def __init__(self, task: Task, seed: int = 0) -> None: ...
     def step(self, action: str) -> str: ...

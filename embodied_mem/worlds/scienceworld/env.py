@@ -132,6 +132,10 @@ class ScienceWorldVectorEnv(ProcessVectorEnv):
             )  # fmt: skip
         super().__init__(native, listed, num_envs, seed, max_steps, num_threads)
 
+    def subgoals(self, index: int) -> tuple[int, int]:
+        """Return (met, total) of one env's subgoals, as `Simulator.subgoals` counts them."""
+        return self._native.subgoals(self._checked_env(index))  # type: ignore[no-any-return]
+
     def gold_path(self, task_index: int) -> list[str]:
         """Return the simulator's own solution of a task.
 
@@ -208,6 +212,9 @@ class _NativeEnvs:
 
     def answers(self) -> tuple[Any, ...]:
         return self._columns(self._envs.answers())
+
+    def subgoals(self, index: int) -> tuple[int, int]:
+        return self._envs.snapshot(index).subgoals
 
     def snapshot(self, index: int) -> Env:
         return self._envs.snapshot(index)
@@ -287,6 +294,11 @@ class _Simulators(Processes):
         if episode.subgoals is None or episode.won:
             episode.progress = min(max(score, 0) / 100, 1.0)
         return True
+
+    def subgoals(self, index: int) -> tuple[int, int]:
+        """Return (met, total) of an episode's subgoals."""
+        world = self._episodes[index].world
+        return world.env.subgoals if isinstance(world, _NativeWorld) else self.simulators[index].subgoals()
 
     def snapshot(self, index: int) -> _Episode:
         """Return a copy of a native env's episode."""

@@ -194,7 +194,7 @@ class Outcome(NamedTuple):
 
 def outcome_of(envs: Any, info: Mapping[str, Any], row: int, steps: int) -> Outcome:
     """Return the outcome of an episode of `ScienceWorldVectorEnv` that ended."""
-    met, number = envs.simulators[row].subgoals()
+    met, number = envs.subgoals(row)
     score, won = int(info["score"][row]), bool(info["won"][row])
     return Outcome(int(won), max(score, 0), 1.0 if won else met / number, steps, int(score < 0))
 

@@ -47,6 +47,7 @@ def test_an_admitted_task_is_played_without_a_process(folder: Path) -> None:
     total = np.zeros(2)
     for command in ("wait1", "focus on pea plant", "pick up pea plant"):
         total += envs.step([command, "look around"])[1]
+    assert [envs.subgoals(0), envs.subgoals(1)] == [(1, 2), (0, 2)]
     snapshot = envs.snapshot(0)
     _, rewards, terminations, _, info = envs.step(["move pea plant to red box", "focus on red box"])
     assert terminations.tolist() == [True, True]
@@ -62,6 +63,7 @@ def test_an_admitted_task_is_played_without_a_process(folder: Path) -> None:
 
 def test_other_tasks_and_simplifications_are_the_originals() -> None:
     assert is_native("find-plant")
+    assert is_native("lifespan-shortest-lived")
     assert not is_native("find-plant", "easy")
     assert not is_native("boil")
 

@@ -222,7 +222,7 @@ def test_the_score_counts_the_way_and_a_wrong_focus_ends(env: Env) -> None:
     assert env.score == 50
     other = env.copy()
     assert env.step("focus on parrot") == "You focus on the parrot egg."
-    assert (env.won, env.ended, env.score) == (True, True, 100)
+    assert (env.won, env.ended, env.score, env.subgoals) == (True, True, 100, (1, 1))
     assert other.step("focus on mouse") == "You focus on the baby mouse."
     assert (other.won, other.ended, other.score, other.progress) == (False, True, -100, 0.0)
 

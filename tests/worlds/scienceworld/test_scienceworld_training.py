@@ -175,26 +175,29 @@ class Worlds:
 
     def __init__(self, variations):
         self.variations, self.num_envs = variations, len(variations)
-        self.simulators = [House() for _ in variations]
+        self.houses = [House() for _ in variations]
 
     def reset(self, *, options):
-        for house, index in zip(self.simulators, options["task_indices"]):
+        for house, index in zip(self.houses, options["task_indices"]):
             house.load("find", self.variations[index])
         self.done, self.count = [False] * self.num_envs, 0
         info = self._info([0] * self.num_envs)
-        return [f"{house.first_text}\n\n{house.goal}" for house in self.simulators], info
+        return [f"{house.first_text}\n\n{house.goal}" for house in self.houses], info
 
     def step(self, commands):
         self.count += 1
-        rows = [house.step(command) for house, command in zip(self.simulators, commands)]
+        rows = [house.step(command) for house, command in zip(self.houses, commands)]
         ended = np.array([over for _, _, over in rows])
         cut = np.full(self.num_envs, self.count == self.max_steps)
         return [text for text, _, _ in rows], None, ended, cut, self._info([score for _, score, _ in rows])
 
+    def subgoals(self, index):
+        return self.houses[index].subgoals()
+
     def _info(self, scores):
         scores = np.array(scores)
         return {
-            "goal": [house.goal for house in self.simulators],
+            "goal": [house.goal for house in self.houses],
             "task_id": [f"find/{variation}" for variation in self.variations],
             "won": scores == 100, "progress": scores / 100, "score": scores,
             "crashed": np.zeros(self.num_envs, bool),
