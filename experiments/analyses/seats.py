@@ -20,6 +20,8 @@ from typing import Any
 
 from embodied_mem.agents.planner_critic.agent import PlannerCriticAgent, PlannerCriticConfig
 from embodied_mem.agents.planner_critic.chat import ChatCritic
+from embodied_mem.agents.planner_critic.rules import NoReader
+from embodied_mem.agents.robot.perceiver import Perceiver
 from embodied_mem.agents.rollout import rollout
 from embodied_mem.evaluation.chat_options import OTHER_MODELS, ChatOptions, chat_model
 from embodied_mem.evaluation.command import output_file, run
@@ -27,6 +29,7 @@ from embodied_mem.evaluation.evaluate import main as evaluate
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.memory import Experiences
+from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.registry import load
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import bank_of, sources_of
@@ -38,12 +41,12 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 from experiments.registered import register_all
 
 TASKS, STEPS = 10, 15
-"""Tasks of compiler, critic and planner, and their steps at most; other seats are recorded on less."""
-_ALFWORLD = "--tasks generated --num_tasks"
-_WHOLE = f"{_ALFWORLD} {TASKS} --max_steps {STEPS}"
+"""Tasks of compiler, critic and planner, and their steps at most."""
+PERCEIVED, TAUGHT = 2, 8
+"""Tasks of perceiver and teacher: so far the recordings go. `react` has eight of three steps."""
+_WHOLE = f"--tasks generated --num_tasks {TASKS} --max_steps {STEPS}"
 COMMANDS = {
     "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_WHOLE}",
-    "perceiver": f"--agents chat_planner_critic --repeat 1 --perceiver_model MODEL {_ALFWORLD} 1 --max_steps 1",
     "compiler": f"--deliveries compiled_chat --compiler_model MODEL {_WHOLE} --seeds 0 --bank_file BANK",
     "react": "--config=memento --agents react --profile --strategy reranker --num_tasks 1 --max_steps 3 "
     "--embedder lexical --triples_per_scene 1",
@@ -62,17 +65,36 @@ def criticise(model: ChatModel) -> dict[str, Any]:
     return {"criticised": agent.record.criticised, "objections": [words for _, words in agent.record.objections]}
 
 
+def perceive(model: ChatModel) -> dict[str, Any]:
+    """Count what rules win that know only what a perceiver read in the texts."""
+    won: dict[str, int] = {}
+    source, games = _games(PERCEIVED)
+    for name, eyes in {"by_model": Perceiver(model), "by_rules": Perceiver()}.items():
+        config = PlannerCriticConfig()
+        memory = LifelongMemory(modules=config.modules, perceiver=eyes, reader=NoReader())
+        agent = PlannerCriticAgent.for_world("alfworld", config, memory)
+        played = rollout(source.envs(games, 1, STEPS), [agent], [range(PERCEIVED)], lists_actions=False)
+        won[name] = sum(one.won for one in played)
+        if eyes.writer is not None:
+            won |= {"dropped": eyes.num_dropped, "unusable": eyes.writer.malformed}
+    return won
+
+
 def teach(model: ChatModel) -> dict[str, Any]:
-    """Count the teacher's answers in the first steps of one game."""
-    source, games = _games(1)
+    """Count the teacher's answers and the games that its commands win."""
+    source, games = _games(TAUGHT)
     statistics = TeacherStatistics()
-    teacher = ChatTeacher(model, source.commands(), statistics)
-    envs = source.envs(games, 1, 4)
-    play_teacher(envs, [0], Experiences(), lambda _: teacher, top_k=1, detour=0.0, seed=0)
-    return dataclasses.asdict(statistics)
+    envs = source.envs(games, 1, STEPS)
+    taught = play_teacher(
+        envs, range(TAUGHT), Experiences(), lambda _: ChatTeacher(model, source.commands(), statistics),
+        top_k=1, detour=0.0, seed=0,
+    )  # fmt: skip
+    return dataclasses.asdict(statistics) | {"won": TAUGHT - taught.num_lost}
 
 
-APART: dict[str, Callable[[ChatModel], dict[str, Any]]] = {"critic": criticise, "teacher": teach}
+APART: dict[str, Callable[[ChatModel], dict[str, Any]]] = {
+    "critic": criticise, "perceiver": perceive, "teacher": teach,
+}  # fmt: skip
 """Seats that the model fills beside rules."""
 
 

@@ -129,7 +129,7 @@ def write(text):
 
 
 def teach(text):
-    for answer in (text, json.dumps({"output": text, "action": text, "reference": text})):
+    for answer in (text, json.dumps({"edits": [text], **dict.fromkeys(("do", "why", "action", "reference"), text)})):
         ChatTeacher(Says(answer), "look").begin(GOAL, ROOM.text(), ())
 
 

@@ -15,7 +15,7 @@ from embodied_mem.agents.planner_critic.chat import VERDICT_SCHEMA, ChatPlanner,
 from embodied_mem.agents.robot.skills import Skill
 from embodied_mem.language import ChatError, RecordedChatModel, complete_json
 from embodied_mem.language.json_answers import read_json, strict_form
-from embodied_mem.training.teachers.chat_teacher import RESPONSE_FORMAT
+from embodied_mem.training.teachers.chat_teacher import SCHEMA as LESSON_SCHEMA
 
 SKILLS = [Skill("take", ("thing", "place"), "", (), "take {thing} from {place}"), Skill("look", wording="look")]
 OPTIONAL = {
@@ -78,9 +78,7 @@ def first_of(schema):
     return dull.get(kind, lambda: None)()
 
 
-@pytest.mark.parametrize(
-    "schema", [plan_schema(SKILLS, 3), VERDICT_SCHEMA, RESPONSE_FORMAT["json_schema"]["schema"], OPTIONAL]
-)
+@pytest.mark.parametrize("schema", [plan_schema(SKILLS, 3), VERDICT_SCHEMA, LESSON_SCHEMA, OPTIONAL])
 def test_our_schemas_pass(schema):
     strict = strict_form(schema)
     assert strict_problem(strict) == ""

@@ -29,6 +29,7 @@ from embodied_mem.agents.agent import Agent
 from embodied_mem.agents.planner_critic.interfaces import Critic, Planner, Preprocessor, Situation, WorldRules
 from embodied_mem.agents.planner_critic.plan import COMPLETE, Plan, PlanStep
 from embodied_mem.agents.planner_critic.rules import NoReader, RulePreprocessor, TextRules
+from embodied_mem.agents.planner_critic.situation_text import first_view
 from embodied_mem.agents.robot.perceiver import Perceiver
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import Picture
@@ -221,7 +222,7 @@ class PlannerCriticAgent(Agent):
         self._step = PlanStep("")
         if self.memory.perceiver is not None and (images or observation.strip()):
             self._step = PlanStep(FIRST_VIEW)
-            self._take_note(FIRST_VIEW, observation)
+            self._take_note(FIRST_VIEW, first_view(observation))
             self._working.room = self._working.room or self._working.observation
         return self._decide()
 

@@ -163,9 +163,9 @@ class Perceiver:
 def filled_prompt(caption: str, action: str, context: Sequence[Triple]) -> tuple[str, str]:
     """Return the instruction and the question of a step."""
     parts = [
+        "Known facts:\n" + "\n".join(json.dumps(fact, ensure_ascii=False) for fact in context) if context else "",
         f"Last action: {_line(action) or 'none'}",
         f"Caption: {_line(caption)}" if caption.strip() else "",
-        "Known facts:\n" + "\n".join(json.dumps(fact, ensure_ascii=False) for fact in context) if context else "",
     ]
     return prompt(_PACKAGE, "perceive").format(max_facts=MAX_FACTS), "\n\n".join(filter(None, parts))
 
@@ -188,7 +188,7 @@ def _fact(row: Any) -> tuple[Triple | None, float | None]:
     triple = _plain(row[:3])
     subject, relation, object_ = triple
     names = subject, relation.removeprefix(NOT), object_
-    is_none = _EXAMPLE in names or names == ("subject", "relation", "object")
+    is_none = any(_EXAMPLE in name for name in names) or names == ("subject", "relation", "object")
     is_none |= relation == "is" and HOUSEHOLD_RELATIONS.read("", object_, "")[1] in _NO_STATE
     if is_none or subject == object_ or not all(len(name) <= _MAX_NAME and _NAME.fullmatch(name) for name in names):
         return None, None

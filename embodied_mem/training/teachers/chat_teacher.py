@@ -5,9 +5,9 @@
     tasks = taught_by(model, make_tasks(config), TeacherStatistics())     # of a whole run, several episodes at a time
 
 It is told the world's commands, and gets what the compiler will get (experiences, Brief State, last command,
-observation) and nothing of the simulator. Its answer is JSON with the compiler's output in our grammar, the command,
-and what soft tokens should convey. What it gets wrong is counted; a teacher that is mostly unreadable is an error, not
-data.
+observation) and nothing of the simulator. Its answer is JSON with the parts of the compiler's output, the command, and
+what soft tokens should convey; one that does not fit is asked for once more, with the error named. What stays wrong is
+counted; a teacher that is mostly unreadable is an error, not data.
 
 Source: MemCompiler C.2.
 """
@@ -19,7 +19,7 @@ import copy
 import dataclasses
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from embodied_mem.compiler.brief_state import BriefState, apply_all
 from embodied_mem.compiler.output_grammar import CompilerOutput, parse_output
 from embodied_mem.compiler.view import compile_prompt, start_view
 from embodied_mem.errors import EmbodiedMemError
-from embodied_mem.language.chat import ChatModel, Message
-from embodied_mem.language.json_answers import find_json
+from embodied_mem.language.chat import ChatError, ChatModel, Json, Message
+from embodied_mem.language.json_answers import complete_json
 from embodied_mem.language.prompt_files import prompt
 from embodied_mem.memory import Experience
 from embodied_mem.training.teachers.lesson import Lesson, Noise
@@ -36,19 +36,17 @@ from embodied_mem.training.teachers.lesson import Lesson, Noise
 if TYPE_CHECKING:
     from embodied_mem.training.tasks import TrainingTasks
 
-RESPONSE_FORMAT = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "lesson",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {name: {"type": "string"} for name in ("output", "action", "reference")},
-            "required": ["output", "action", "reference"],
-            "additionalProperties": False,
-        },
-    },
+MAX_EDITS = 16
+"""Most edits of an answer. The schema bounds what small models repeat without end; rules teach fewer."""
+_TEXT: Json = {"type": "string", "maxLength": 160}
+_TEXTS: Json = {"type": "array", "items": {"type": "string", "maxLength": 80}, "maxItems": MAX_EDITS}
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {"edits": _TEXTS, **dict.fromkeys(("do", "why", "action", "reference"), _TEXT)},
+    "required": ["edits", "do", "why", "action", "reference"],
+    "additionalProperties": False,
 }
+"""The answer, part by part; `output_grammar` says how an edit is written."""
 
 
 class TeacherError(EmbodiedMemError, RuntimeError):
@@ -61,8 +59,8 @@ class TeacherStatistics:
 
     Attributes:
         answers: answers received.
-        unreadable: answers that were no such JSON object; they count as NOACTION with the command `look`.
-        malformed: answers whose output had lines that the grammar does not know or edits that were refused.
+        unreadable: answers that were no such JSON object, twice; they count as NOACTION with the command `look`.
+        malformed: answers with edits that the grammar does not know or that were refused.
         last_error: the last reason for one of both; empty if there was none.
         max_unreadable: share of unreadable answers above which teaching stops, once there are 20.
     """
@@ -115,7 +113,7 @@ class ChatTeacher:
     ):
         self._model = model
         self._instruction = prompt("embodied_mem.training.teachers", "teach").format(
-            commands=commands, guidance=guidance_forms(commands)
+            commands=commands, guidance=guidance_forms(commands), max_edits=MAX_EDITS
         )
         self._noise = noise
         self._max_tokens = max_tokens
@@ -155,24 +153,25 @@ class ChatTeacher:
         return [{"role": "system", "content": self._instruction}, {"role": "user", "content": question}]
 
     def _lesson(self) -> Lesson:
-        messages = self.messages()
-        reply = self._model.complete(
-            messages, max_tokens=self._max_tokens, temperature=0.0, response_format=RESPONSE_FORMAT
-        )
-        values, wrong = _fields(reply.text)
-        if values is None:
-            self.statistics.count(unreadable=f"{wrong}; the answer was {reply.text[:200]!r}")
+        try:
+            values: Any = complete_json(
+                self._model, self.messages(), SCHEMA, name="lesson", max_tokens=self._max_tokens
+            )
+        except ChatError as error:
+            if error.kind != "malformed":
+                raise
+            self.statistics.count(unreadable=str(error))
             return Lesson(CompilerOutput.make(), self._view.state, "look", "")
-        parsed = parse_output(values["output"])
+        lines = "\n".join(values["edits"]).splitlines()
         # Only what is legal is taught: the output is written again from the edits that were admitted.
         admitted, state = [], self._view.state
-        for edit in parsed.edits:
+        for edit in parse_output("\n".join(lines)).edits:
             state, refused = apply_all((edit,), state)
             if not refused:
                 admitted.append(edit)
-        num_wrong = parsed.malformed + len(parsed.edits) - len(admitted)
-        self.statistics.count(malformed=f"{num_wrong} wrong lines in {values['output'][:200]!r}" if num_wrong else "")
-        output = CompilerOutput.make(parsed.guidance, admitted, parsed.reason)
+        num_wrong = len(lines) - len(admitted)
+        self.statistics.count(malformed=f"{num_wrong} wrong edits in {lines}" if num_wrong else "")
+        output = CompilerOutput.make(values["do"], admitted, values["why"])
         action = " ".join(values["action"].split()) or "look"
         return Lesson(output, state, action, values["reference"] if output.guidance else "")
 
@@ -198,16 +197,3 @@ def guidance_forms(commands: str) -> str:
     forms = {"clean": "clean O with P", "heat": "heat O with P", "cool": "cool O with P", "use": "use O in P"}
     own = [form for verb, form in forms.items() if f" {verb} O" in commands]
     return " | ".join(["find X in P", "take O from P", *own, "put O in P", "put down O"])
-
-
-def _fields(text: str) -> tuple[dict[str, str] | None, str]:
-    """Return (the three texts in a JSON answer, the error in it)."""
-    names = ("output", "action", "reference")
-
-    def check(value: object) -> tuple[object, str]:
-        if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in names):
-            return {name: value[name] for name in names}, ""
-        return None, f"expected an object with the texts {', '.join(names)}"
-
-    values, wrong = find_json(text, check)
-    return cast("dict[str, str] | None", values), wrong

@@ -114,6 +114,7 @@ def test_usable_facts_are_read_out_of_any_answer(told):
     [
         '{"facts": [["subject", "relation", "object", 0.9]], "ended": [["subject", "relation", "object"]]}',
         '{"facts": [["agent", "holds", "walrus", 0.9]], "summary": "The robot holds the walrus."}',
+        '{"facts": [["agent", "at", "walrus pool", 0.9]], "summary": "The robot went to the walrus pool."}',
         '{"facts": [["mug", "is", "under", 0.7], ["carton", "is", "inside", 0.7], ["agent", "looks", 0.9]]}',
         "",
         "{",

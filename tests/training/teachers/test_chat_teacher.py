@@ -17,11 +17,17 @@ from embodied_mem.compiler.output_grammar import OutputType, parse_output, rende
 from embodied_mem.compiler.view import compile_prompt, start_state, start_view
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import OpenAIChatModel, RecordedChatModel
-from embodied_mem.language.chat import ChatReply
+from embodied_mem.language.chat import ChatReply, UsageMeter
 from embodied_mem.training import sft
 from embodied_mem.training.config import WorldConfig
 from embodied_mem.training.tasks import bank_of, make_tasks, teach_bank
-from embodied_mem.training.teachers.chat_teacher import ChatTeacher, TeacherError, TeacherStatistics, taught_by
+from embodied_mem.training.teachers.chat_teacher import (
+    MAX_EDITS,
+    ChatTeacher,
+    TeacherError,
+    TeacherStatistics,
+    taught_by,
+)
 from embodied_mem.training.teachers.dagger import acts_on_guidance
 from embodied_mem.training.teachers.episodes import play_teacher
 from embodied_mem.training.teachers.games import Games
@@ -43,6 +49,7 @@ class Scripted:
     """A chat model that gives prepared answers and keeps what it was asked."""
 
     def __init__(self, *answers: str):
+        self.name, self.meter = "scripted", UsageMeter()
         self.answers, self.asked = list(answers), []
 
     def complete(self, messages, **options):
@@ -51,7 +58,11 @@ class Scripted:
 
 
 def answer(output: str, action: str, reference: str = "") -> str:
-    return json.dumps({"output": output, "action": action, "reference": reference})
+    """An answer with the parts of an output in the grammar; lines that are no edit stay in it."""
+    read = parse_output(output)
+    edits = [line for line in output.split("\n")[1:] if not line.startswith(("do: ", "why: "))]
+    parts = {"edits": edits, "do": read.guidance, "why": read.reason}
+    return json.dumps({**parts, "action": action, "reference": reference})
 
 
 def test_a_chat_teacher_that_says_what_the_rules_say_gives_the_same_lessons():
@@ -83,19 +94,28 @@ def test_illegal_edits_are_left_out_and_counted():
     assert teacher.statistics.malformed == 1
 
 
-@pytest.mark.parametrize("text", ["", "not json", "[]", '{"output": 1, "action": "look", "reference": ""}'])
+@pytest.mark.parametrize("text", ["", "not json", "[]", answer("noaction", "look")[:-1]])
 def test_an_unreadable_answer_is_no_guidance(text):
-    lesson = ChatTeacher(Scripted(text), COMMANDS).begin(GOAL, ROOM, ())
+    lesson = ChatTeacher(Scripted(text, text), COMMANDS).begin(GOAL, ROOM, ())
     assert lesson.output.type is OutputType.NOACTION
     assert (lesson.action, lesson.state) == ("look", start_state(GOAL, "cabinet 2; fridge 1; sinkbasin 1"))
+
+
+def test_an_answer_that_repeats_itself_is_asked_for_once_more_with_the_error_named():
+    endless = "brief" + "\n+ now: find apple" * (MAX_EDITS + 1)
+    model = Scripted(answer(endless, "look"), answer("brief\n+ now: find apple", "go to fridge 1"))
+    teacher = ChatTeacher(model, COMMANDS)
+    assert teacher.begin(GOAL, ROOM, ()).state.current == "find apple"
+    assert teacher.statistics == TeacherStatistics(answers=1)
+    assert f"at most {MAX_EDITS}, not {MAX_EDITS + 1}" in model.asked[1][0][-1]["content"]
 
 
 def test_a_teacher_that_is_mostly_unreadable_stops():
     statistics = TeacherStatistics()
     for _ in range(19):
-        ChatTeacher(Scripted("?"), COMMANDS, statistics).begin(GOAL, ROOM, ())
+        ChatTeacher(Scripted("?", "?"), COMMANDS, statistics).begin(GOAL, ROOM, ())
     with pytest.raises(TeacherError, match="20 of 20 answers"):
-        ChatTeacher(Scripted("?"), COMMANDS, statistics).begin(GOAL, ROOM, ())
+        ChatTeacher(Scripted("?", "?"), COMMANDS, statistics).begin(GOAL, ROOM, ())
 
 
 def test_the_user_message_is_the_compilers_prompt():
@@ -111,8 +131,8 @@ def test_the_worked_outputs_are_legal():
     examples = re.findall(r"^goal: .*?(?=^>)|^\{[^\n]*\}$", system.partition("Example: ")[2], re.DOTALL | re.MULTILINE)
     assert len(examples) == 4
     for state, text in zip(examples[::2], examples[1::2]):
-        output = parse_output(json.loads(text)["output"])
-        assert (output.malformed, output.mismatched) == (0, False)
+        output = parse_output("\n".join(json.loads(text)["edits"]))
+        assert output.malformed == 0
         after, refused = apply_all(output.edits, BriefState.parse(state)[0])
         assert refused == 0
         assert after.current == ("put keychain in sidetable" if "now: " in state else "find keychain")
@@ -135,7 +155,7 @@ def test_each_world_tells_its_commands(world, says, not_says):
     told = system.partition("in one of these forms:\n")[2].partition('"reference"')[0]
     assert told.startswith("go to P, open P")
     assert says in told
-    assert ("clean O with P" in system.partition("in one of these forms:")[0]) == (world != "eb_habitat")
+    assert ("clean O with P" in system.partition('"action" is')[0]) == (world != "eb_habitat")
     assert not_says not in told
     older = dataclasses.replace(load("alfworld").world, grammar="0.3")
     assert "put O in/on P" in AlfworldTasks(older, 0).commands()
