@@ -42,7 +42,7 @@ from experiments.registered import register_all
 
 TASKS, STEPS = 10, 15
 """Tasks of compiler, critic and planner, and their steps at most."""
-PERCEIVED, TAUGHT = 2, 8
+PERCEIVER_TASKS, TEACHER_TASKS = 1, 8
 """Tasks of perceiver and teacher: so far the recordings go. `react` has eight of three steps."""
 _WHOLE = f"--tasks generated --num_tasks {TASKS} --max_steps {STEPS}"
 COMMANDS = {
@@ -66,30 +66,30 @@ def criticise(model: ChatModel) -> dict[str, Any]:
 
 
 def perceive(model: ChatModel) -> dict[str, Any]:
-    """Count what rules win that know only what a perceiver read in the texts."""
-    won: dict[str, int] = {}
-    source, games = _games(PERCEIVED)
+    """Count what rules win by what a perceiver reads."""
+    wins: dict[str, int] = {}
+    source, games = _games(PERCEIVER_TASKS)
     for name, eyes in {"by_model": Perceiver(model), "by_rules": Perceiver()}.items():
         config = PlannerCriticConfig()
         memory = LifelongMemory(modules=config.modules, perceiver=eyes, reader=NoReader())
         agent = PlannerCriticAgent.for_world("alfworld", config, memory)
-        played = rollout(source.envs(games, 1, STEPS), [agent], [range(PERCEIVED)], lists_actions=False)
-        won[name] = sum(one.won for one in played)
+        episodes = rollout(source.envs(games, 1, STEPS), [agent], [range(PERCEIVER_TASKS)], lists_actions=False)
+        wins[name] = sum(one.won for one in episodes)
         if eyes.writer is not None:
-            won |= {"dropped": eyes.num_dropped, "unusable": eyes.writer.malformed}
-    return won
+            wins |= {"dropped": eyes.num_dropped, "unusable": eyes.writer.malformed}
+    return wins
 
 
 def teach(model: ChatModel) -> dict[str, Any]:
     """Count the teacher's answers and the games that its commands win."""
-    source, games = _games(TAUGHT)
+    source, games = _games(TEACHER_TASKS)
     statistics = TeacherStatistics()
     envs = source.envs(games, 1, STEPS)
-    taught = play_teacher(
-        envs, range(TAUGHT), Experiences(), lambda _: ChatTeacher(model, source.commands(), statistics),
+    data = play_teacher(
+        envs, range(TEACHER_TASKS), Experiences(), lambda _: ChatTeacher(model, source.commands(), statistics),
         top_k=1, detour=0.0, seed=0,
     )  # fmt: skip
-    return dataclasses.asdict(statistics) | {"won": TAUGHT - taught.num_lost}
+    return dataclasses.asdict(statistics) | {"won": TEACHER_TASKS - data.num_lost}
 
 
 APART: dict[str, Callable[[ChatModel], dict[str, Any]]] = {

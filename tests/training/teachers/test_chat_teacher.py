@@ -58,11 +58,11 @@ class Scripted:
 
 
 def answer(output: str, action: str, reference: str = "") -> str:
-    """An answer with the parts of an output in the grammar; lines that are no edit stay in it."""
-    read = parse_output(output)
+    """An answer with the parts of an output; a line that is no edit stays."""
+    parts = parse_output(output)
     edits = [line for line in output.split("\n")[1:] if not line.startswith(("do: ", "why: "))]
-    parts = {"edits": edits, "do": read.guidance, "why": read.reason}
-    return json.dumps({**parts, "action": action, "reference": reference})
+    rest = {"edits": edits, "do": parts.guidance, "why": parts.reason}
+    return json.dumps({**rest, "action": action, "reference": reference})
 
 
 def test_a_chat_teacher_that_says_what_the_rules_say_gives_the_same_lessons():
