@@ -26,12 +26,11 @@ void OneSpace(std::string* text) {
 }
 
 // Whether a command is this one word, which leaves a question open.
-bool IsTask(std::string_view action) {
+bool IsWord(std::string_view action, std::string_view word) {
   const std::size_t begin = action.find_first_not_of(" \t\n"), end = action.find_last_not_of(" \t\n");
-  constexpr std::string_view kWord = "task";
-  return begin != std::string_view::npos && end - begin + 1 == kWord.size() &&
-         std::equal(kWord.begin(), kWord.end(), action.begin() + static_cast<std::ptrdiff_t>(begin),
-                    [](char word, char c) { return word == (c | 0x20); });
+  return begin != std::string_view::npos && end - begin + 1 == word.size() &&
+         std::equal(word.begin(), word.end(), action.begin() + static_cast<std::ptrdiff_t>(begin),
+                    [](char of_word, char c) { return of_word == (c | 0x20); });
 }
 
 }  // namespace
@@ -55,8 +54,9 @@ void Env::Step(std::string_view action) {
   if (task_ == nullptr) throw InternalError("scienceworld::Env::Step before the first Reset");
   if (ended()) return;
   ++num_steps_;
-  if (IsTask(action)) {
-    observation_ = "Task description:\n" + task_->goal;
+  const bool asks_task = IsWord(action, "task");
+  if (asks_task || IsWord(action, "help")) {
+    observation_ = asks_task ? "Task description:\n" + task_->goal : Help(task_->teleports, task_->wires);
     return;
   }
   if (!question_.empty()) {

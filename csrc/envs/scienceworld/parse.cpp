@@ -192,6 +192,27 @@ std::vector<Action> Parse(const World& world, std::string_view command, bool tel
   return found;
 }
 
+std::string Help(bool teleports, bool wires) {
+  std::vector<std::string> forms;
+  const Template* before = nullptr;
+  for (const Template& row : kTemplates) {
+    const bool can = row.verb == Verb::kTeleport
+                         ? teleports
+                         : wires || (row.verb != Verb::kConnect && row.verb != Verb::kDisconnect);
+    if (can && (before == nullptr || before->verb != row.verb)) {
+      const std::string_view begin = row.verb == Verb::kGo ? "go " : row.begin;
+      const bool none = row.middle != nullptr && *row.middle == '\0';
+      forms.push_back("\n\t" + std::string(begin) + (none ? "" : "OBJ"));
+      if (row.middle != nullptr && !none) forms.back() += std::string(row.middle) + "OBJ";
+    }
+    before = &row;
+  }
+  std::sort(forms.begin(), forms.end());
+  std::string text = "Possible actions: ";
+  for (const std::string& form : forms) text += form;
+  return text;
+}
+
 std::string Words(const World& world, const Action& action) {
   const Template* row = nullptr;
   for (const Template& candidate : kTemplates)

@@ -48,6 +48,8 @@ struct Action {
 std::vector<Id> Visible(const World& world, bool all_ends = false);
 // What a command can mean; empty where it means nothing.
 std::vector<Action> Parse(const World& world, std::string_view command, bool teleports, bool wires);
+// The forms of commands, as the original lists them.
+std::string Help(bool teleports, bool wires);
 // The words of one meaning, as the question lists it.
 std::string Words(const World& world, const Action& action);
 

@@ -101,6 +101,7 @@ def test_an_ambiguous_command_is_asked_about_once(env: Env) -> None:
     assert "\n0:\tpick up wood cup (in table, in kitchen)\n1:\tpick up wood cup (in kitchen)\n" in question
     other = env.copy()
     assert env.step(" TASK ") == "Task description:\nFind it."
+    assert env.step("Help").startswith("Possible actions: \n\tactivate OBJ\n\tclose OBJ\n\tconnect OBJ to OBJ\n")
     assert env.step("+1") == "You move the wood cup to the inventory."
     assert env.step("the task") == "Task Description:\nFind it."
     assert other.step("7").startswith("Unknown action.")
