@@ -41,9 +41,9 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 from experiments.registered import register_all
 
 TASKS, STEPS = 10, 15
-"""Tasks of compiler, critic and planner, and their steps at most."""
-PERCEIVER_TASKS, TEACHER_TASKS = 1, 8
-"""Tasks of perceiver and teacher: so far the recordings go. `react` has eight of three steps."""
+"""Tasks of most seats, and their steps at most. `react` has eight of three steps."""
+PERCEIVER_TASKS = 4
+"""Tasks of the perceiver, whose recording ends there."""
 _WHOLE = f"--tasks generated --num_tasks {TASKS} --max_steps {STEPS}"
 COMMANDS = {
     "planner": f"--agents chat_planner_critic --repeat 1 --memory_model MODEL {_WHOLE}",
@@ -82,14 +82,14 @@ def perceive(model: ChatModel) -> dict[str, Any]:
 
 def teach(model: ChatModel) -> dict[str, Any]:
     """Count the teacher's answers and the games that its commands win."""
-    source, games = _games(TEACHER_TASKS)
+    source, games = _games(TASKS)
     statistics = TeacherStatistics()
     envs = source.envs(games, 1, STEPS)
     data = play_teacher(
-        envs, range(TEACHER_TASKS), Experiences(), lambda _: ChatTeacher(model, source.commands(), statistics),
+        envs, range(TASKS), Experiences(), lambda _: ChatTeacher(model, source.commands(), statistics),
         top_k=1, detour=0.0, seed=0,
     )  # fmt: skip
-    return dataclasses.asdict(statistics) | {"won": TEACHER_TASKS - data.num_lost}
+    return dataclasses.asdict(statistics) | {"won": TASKS - data.num_lost}
 
 
 APART: dict[str, Callable[[ChatModel], dict[str, Any]]] = {
