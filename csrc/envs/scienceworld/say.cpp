@@ -291,8 +291,12 @@ std::vector<std::string> Names(const World& world, Id id, char begin) {
   std::string inside;
   for (const std::string& name : thing.holding) {
     if (!wanted({name})) continue;
-    if (inside.empty())
-      for (const Id inner : world.Sorted(id)) inside += (inside.empty() ? "" : " and ") + world[inner].name;
+    if (name != thing.name) add({name});
+    std::string_view last;
+    for (const Id inner : inside.empty() ? world.Sorted(id) : std::vector<Id>{}) {
+      if (world[inner].name != last) inside += (inside.empty() ? "" : " and ") + world[inner].name;
+      last = world[inner].name;  // each name once
+    }
     if (inside.empty()) inside = "nothing";
     add({name, " containing ", inside});
   }

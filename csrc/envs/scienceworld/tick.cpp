@@ -83,13 +83,15 @@ void Conduct(World* world, Id id, std::vector<Material*>* touching) {
   for (const Id inner : outer.inside) {
     Thing& thing = (*world)[inner];
     if (!thing.has_material) continue;
-    if (outer.active && (outer.heats || outer.cools)) {
-      const double source = outer.heats ? outer.heats_to : outer.cools_to;
-      thing.material.celsius += (source - thing.material.celsius) * kOfSource;
-    }
+    const double source = outer.heats ? outer.heats_to : outer.cools_to, more = source - thing.material.celsius;
+    if (outer.active && ((outer.heats && more > 0) || (!outer.heats && outer.cools && more < 0)))
+      thing.material.celsius += more * kOfSource;
     if (outer.has_material) Touch(&thing.material, &outer.material);
     touching->push_back(&thing.material);
   }
+  if (std::all_of(touching->begin(), touching->end(),
+                  [&](const Material* one) { return one->celsius == touching->front()->celsius; }))
+    return;  // much water in a sewer
   for (std::size_t i = 0; i < touching->size(); ++i)
     for (std::size_t k = i + 1; k < touching->size(); ++k) Touch((*touching)[i], (*touching)[k]);
 }

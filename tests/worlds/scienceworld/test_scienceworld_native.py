@@ -216,6 +216,24 @@ def test_a_bee_in_a_sink_flies_down_its_drain() -> None:
     assert "adult bee" not in env.look()
 
 
+def test_a_cup_is_called_by_each_name_in_it_once() -> None:
+    env = with_things(food("plum"), food("plum"), food("fig"))
+    assert env.step("look at cup containing fig and plum") == "a wood cup (containing a fig, a plum, a plum)"
+    assert env.step("look at cup containing fig and plum and plum") == "No known action matches that input."
+
+
+def test_a_stove_only_heats_and_a_cup_that_melts_keeps_its_name() -> None:
+    place = len(BEGINNING["things"])
+    stove = {"k": "stove", "n": "stove", "f": "boaxd", "p": 1, "heat": 260}
+    hot = {"k": "plain", "n": "brick", "f": "m", "p": place, "m": ["brick", "red", "solid", 300, 0, 1e4, 1e5, 0.5]}
+    tin = ["tin", "gray", "solid", 10, 0, 232, 2602, 0.3]
+    cup = {"k": "box", "n": "tin cup", "f": "bom", "p": place, "m": tin, "c": ["cup"], "h": ["cup", "tin cup"]}
+    env = with_things(stove, hot, cup, {"k": "thermometer", "n": "thermometer", "f": "dm", "p": 1})
+    env.step("wait"), env.step("wait")
+    assert env.step("use thermometer on brick").endswith("300 degrees celsius")
+    assert env.step("look at tin cup") == "a liquid tin (containing nothing)"
+
+
 def test_the_score_counts_the_way_and_a_wrong_focus_ends(env: Env) -> None:
     env.step("open door")
     assert env.score == 0
