@@ -17,6 +17,7 @@ import json
 import os
 import random
 import re
+import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,6 +121,10 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _resident_kb(pid: int | str) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
 def _read(beginning: dict[str, Any]) -> Task:
     return read_task(json.dumps(beginning).encode(), beginning["id"])
 
@@ -165,9 +170,12 @@ def cause(command: str, what: str, theirs: str, ours: str) -> str:
 def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
     causes: collections.Counter[str] = collections.Counter()
     kinds: collections.Counter[str] = collections.Counter()
-    steps, original_s, native_s, ids = 0, 0.0, 0.0, set()
+    steps, original_s, native_s, ids, load_s = 0, 0.0, 0.0, set(), list[float]()
     for beginning, episode in _episodes(arguments.folder / f"{game}.jsonl.gz"):
+        began = time.process_time()
         task = _read(beginning)
+        Env(task)
+        load_s.append(time.process_time() - began)
         count, first = difference(task, episode, arguments.lists)
         commands = [row[0] for row in episode["rows"]]
         if first:
@@ -184,7 +192,11 @@ def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
         for command in commands:
             env.step(command), env.look(), env.inventory()
         native_s += (time.process_time() - began) * max(count, 1) / len(commands)
+    before = _resident_kb("self")
+    envs = [Env(task) for _ in range(1000)]
+    native_kb = (_resident_kb("self") - before) / len(envs)
     return {
+        "load_ms": round(1000 * statistics.median(load_s), 2), "native_kb": round(native_kb, 1),
         "variations": len(ids), "steps": steps, "kinds": dict(kinds), "differences": sum(causes.values()),
         "per_1000_steps": round(1000 * sum(causes.values()) / steps, 1), "native_steps_per_s": round(steps / native_s),
         "original_steps_per_s": round(steps / original_s), "causes": dict(causes.most_common()),
@@ -218,8 +230,11 @@ def main() -> None:
         for text, number in list(row["causes"].items())[:25]:
             print(f"  {number:4d} {text}")
     if arguments.result:
+        with Simulator(arguments.simplifications, SOLVES_S) as simulator:
+            capture(simulator, arguments.games[0], 0)
+            original_mb = _resident_kb(simulator.process.pid) // 1024
         report = manifest(java=os.environ["JDK_JAVA_OPTIONS"], steps=arguments.steps, episode=arguments.episode)
-        write_result(arguments.result, report | {"games": table})
+        write_result(arguments.result, report | {"original_mb": original_mb, "games": table})
 
 
 if __name__ == "__main__":
