@@ -255,9 +255,9 @@ bool Burn(World* world, Id id) {
   ash.material.melts = 10000, ash.material.boils = 10001;
   const Id outer = thing.parent;
   const std::vector<Id> inside = thing.inside;
+  world->Add(std::move(ash), outer);
   for (const Id inner : inside) world->Move(inner, outer);
   world->Remove(id);
-  world->Add(std::move(ash), outer);
   return false;
 }
 

@@ -216,6 +216,14 @@ def test_a_bee_in_a_sink_flies_down_its_drain() -> None:
     assert "adult bee" not in env.look()
 
 
+def test_ash_comes_before_what_was_on_the_burnt_thing() -> None:
+    env = with_things({"k": "lighter", "n": "lighter", "f": "m", "p": 1}, food("ash") | {"p": 5})
+    env.step("use lighter on table")
+    for _ in range(10):
+        env.step("wait")
+    assert "\ta substance called burned ash\n\tan ash\n" in env.look()
+
+
 def test_a_cup_is_called_by_each_name_in_it_once() -> None:
     env = with_things(food("plum"), food("plum"), food("fig"))
     assert env.step("look at cup containing fig and plum") == "a wood cup (containing a fig, a plum, a plum)"
