@@ -84,7 +84,9 @@ _PLANES = {
 NATIVE_GAMES = (*_FINDS, *_LIFESPAN, *_PLANES)
 """Tasks whose beginnings can be captured."""
 
-EXACT_GAMES = (*_FINDS, *_LIFESPAN)
+EXACT_GAMES = (
+    *_FINDS, *_LIFESPAN, "inclined-plane-determine-angle", "inclined-plane-friction-unnamed-surfaces",
+)  # fmt: skip
 """Tasks that `make` plays natively: of 10,000 steps compared with the original none differs."""
 
 

@@ -64,6 +64,7 @@ def test_an_admitted_task_is_played_without_a_process(folder: Path) -> None:
 def test_other_tasks_and_simplifications_are_the_originals() -> None:
     assert is_native("find-plant")
     assert is_native("lifespan-shortest-lived")
+    assert is_native("inclined-plane-determine-angle")
     assert not is_native("find-plant", "easy")
     assert not is_native("boil")
 
