@@ -14,7 +14,7 @@ import os
 import threading
 from pathlib import Path
 
-from embodied_mem.worlds.scienceworld.capture import EXACT_GAMES, capture
+from embodied_mem.worlds.scienceworld.capture import NATIVE_GAMES, capture
 from embodied_mem.worlds.scienceworld.engine import Task, read_task
 from embodied_mem.worlds.scienceworld.jvm import Simulator
 
@@ -29,7 +29,7 @@ def beginnings_folder() -> Path:
 
 def is_native(game: str, simplifications: str = "") -> bool:
     """Tell whether a task is played natively."""
-    return game in EXACT_GAMES and not simplifications
+    return game in NATIVE_GAMES and not simplifications
 
 
 class Beginnings:

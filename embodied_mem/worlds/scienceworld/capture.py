@@ -82,11 +82,6 @@ _PLANES = {
 """The word of a goal for its plane, and whether things slide the most or the least on that."""
 
 NATIVE_GAMES = (*_FINDS, *_LIFESPAN, *_PLANES)
-"""Tasks whose beginnings can be captured."""
-
-EXACT_GAMES = (
-    *_FINDS, *_LIFESPAN, "inclined-plane-determine-angle", "inclined-plane-friction-unnamed-surfaces",
-)  # fmt: skip
 """Tasks that `make` plays natively: of 10,000 steps compared with the original none differs."""
 
 
