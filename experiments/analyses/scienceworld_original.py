@@ -151,6 +151,15 @@ def _record_game(simulator: Simulator, game: str, arguments: argparse.Namespace)
         count += 1
 
 
+def _env_kb(folder: Path, game: str) -> float:
+    """Return the memory of an env that has begun; measure before all else."""
+    beginning, _ = next(_episodes(folder / f"{game}.jsonl.gz"))
+    task, count = _read(beginning), 1000
+    before = _resident_kb("self")
+    envs = [Env(task) for _ in range(count)]
+    return round((_resident_kb("self") - before) / len(envs), 1)
+
+
 def _episodes(file: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     with gzip.open(file, "rt", encoding="utf-8") as stream:
         for line in stream:
@@ -192,11 +201,8 @@ def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
         for command in commands:
             env.step(command), env.look(), env.inventory()
         native_s += (time.process_time() - began) * max(count, 1) / len(commands)
-    before = _resident_kb("self")
-    envs = [Env(task) for _ in range(1000)]
-    native_kb = (_resident_kb("self") - before) / len(envs)
     return {
-        "load_ms": round(1000 * statistics.median(load_s), 2), "native_kb": round(native_kb, 1),
+        "load_ms": round(1000 * statistics.median(load_s), 2),
         "variations": len(ids), "steps": steps, "kinds": dict(kinds), "differences": sum(causes.values()),
         "per_1000_steps": round(1000 * sum(causes.values()) / steps, 1), "native_steps_per_s": round(steps / native_s),
         "original_steps_per_s": round(steps / original_s), "causes": dict(causes.most_common()),
@@ -223,7 +229,7 @@ def main() -> None:
         with Simulator(arguments.simplifications, SOLVES_S) as simulator:
             for game in arguments.games:
                 _record_game(simulator, game, arguments)
-    table = {}
+    table, native_kb = {}, _env_kb(arguments.folder, arguments.games[0])
     for game in arguments.games:
         row = table[game] = _compare(game, arguments)
         print(game, {key: value for key, value in row.items() if key != "causes"}, flush=True)
@@ -234,7 +240,7 @@ def main() -> None:
             capture(simulator, arguments.games[0], 0)
             original_mb = _resident_kb(simulator.process.pid) // 1024
         report = manifest(java=os.environ["JDK_JAVA_OPTIONS"], steps=arguments.steps, episode=arguments.episode)
-        write_result(arguments.result, report | {"original_mb": original_mb, "games": table})
+        write_result(arguments.result, report | {"native_kb": native_kb, "original_mb": original_mb, "games": table})
 
 
 if __name__ == "__main__":
