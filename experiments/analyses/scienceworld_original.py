@@ -152,7 +152,7 @@ def _record_game(simulator: Simulator, game: str, arguments: argparse.Namespace)
 
 
 def _env_kb(folder: Path, game: str) -> float:
-    """Return the memory of an env that has begun; measure before all else."""
+    """Return the memory of an env; to be measured first."""
     beginning, _ = next(_episodes(folder / f"{game}.jsonl.gz"))
     task, count = _read(beginning), 1000
     before = _resident_kb("self")
