@@ -33,6 +33,7 @@ from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.tables import markdown, percent, rate
 from embodied_mem.parallel.resume import Finished, kept_beside
 from embodied_mem.progress import Progress
+from embodied_mem.worlds.scienceworld.beginnings import is_native
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator, game_names, official_variations
 from experiments.solvers.embodiedbench import cost_cells
 
@@ -135,6 +136,7 @@ class ScienceWorldBenchmark:
                 "agents": rows_of(played),
                 "memory": [f"{path.game}/{path.variation}" for path in paths],
                 "own_won": [f"{path.game}/{path.variation}" for path in own if path.won],
+                "native": [game for game in variations if is_native(game)],
                 **facts,
                 "seconds": round(time.perf_counter() - started, 1),
                 **episodes_data("scienceworld", episodes_of(played), **kept, max_steps=config.max_steps),
@@ -144,7 +146,8 @@ class ScienceWorldBenchmark:
         return report
 
     def table(self, report: Mapping[str, Any]) -> str:
-        return table(report["agents"])
+        text, native = table(report["agents"]), report.get("native")
+        return f"{text}\n\nPlayed natively: {', '.join(native)}." if native else text
 
     def line(self, report: Mapping[str, Any]) -> dict[str, Any]:
         shown = {
