@@ -23,7 +23,7 @@ from embodied_mem.evaluation.command import output_file, run
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.language.json_answers import close_json
 
-_VIEW = re.compile(r"Caption: .*?\b[OI]n the ([\w ]+), you see (.*?)\.")
+_VIEW = re.compile(r"\b[OI]n the ([\w ]{1,60}), you see ([^.\n]{0,4000})\.")
 _ARTICLE = re.compile(r"^(?:and )?an? ")
 
 
@@ -33,7 +33,7 @@ def count(recording: pathlib.Path) -> dict[str, int]:
     for line in recording.read_text(encoding="utf-8").splitlines():
         call: dict[str, Any] = json.loads(line)
         counts["calls"] += 1
-        if not (match := _VIEW.search(call["request"]["messages"][-1]["content"])):
+        if not (match := _VIEW.search(call["request"]["messages"][-1]["content"].partition("Caption: ")[2])):
             continue
         things = [_ARTICLE.sub("", thing.strip()) for thing in match[2].split(",")]
         answer = json.loads(close_json(call["text"]) or "{}")
