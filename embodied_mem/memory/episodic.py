@@ -229,7 +229,7 @@ class EpisodicMemory(EntryMemory):
         rest: dict[Episode, tuple[list[int], str, Iterable[str]]] = {}
         for numbers, (episode, why), places in zip(self._numbers, self.trajectories.records, self.trajectories.places):
             others = [number for number in numbers if number not in of_it]
-            if others and (left := _without(selector, episode, why)) is not None:
+            if others and (left := _without(selector, episode, why, places)) is not None:
                 same = rest.setdefault(left, ([], why, places))[0]  # two may differ by what is forgotten alone
                 same[:] = sorted([*same, *others])
         before = [episode for episode, _ in self.trajectories.records]
@@ -280,14 +280,16 @@ def _row_checked(row: Any) -> tuple[list[int], list[str], str, list[str], Episod
     return numbers, keys, why, places, Episode(task_id, goal, tuple(Step(*step) for step in steps), won, final)
 
 
-def _without(selector: Selector, episode: Episode, why: str) -> Episode | None:
+def _without(selector: Selector, episode: Episode, why: str, places: Iterable[str]) -> Episode | None:
     """Return a trajectory without the answers that name what is forgotten.
 
-    None where it was about it: the goal, the room, a command or the reason names it.
+    None where it was about it: the goal, the room, a command, the reason or a place where its thing was found names it.
     """
-    told = (episode.task_id.replace("_", " "), episode.goal, why, episode.first_observation)
+    told = (episode.task_id.replace("_", " "), episode.goal, why, episode.first_observation, *places)
     if selector.everything or selector.in_text("\n".join((*told, *(step.action for step in episode.steps)))):
         return None
+    if not selector.in_text("\n".join((*(step.observation for step in episode.steps), episode.final_observation))):
+        return episode
     steps = [Step("", step.action) if selector.in_text(step.observation) else step for step in episode.steps]
     if selector.in_text(episode.final_observation):
         episode = dataclasses.replace(episode, final_observation="", final_images=())

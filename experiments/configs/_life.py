@@ -35,6 +35,6 @@ SEED = 0
 NUM_TRAINING = 96
 """Scenes before this number are trained on."""
 MORE_TRAINING = 1000
-"""Scenes from this number on are trained on, too: of the first ones none has a cart."""
+"""Scenes from this number on are trained on, too, as many as `num_scenes` lacks."""
 PARTS = {"dev": NUM_TRAINING, "report": 300}
 """Part of the homes held out -> number of its first scene. Readers and mix were chosen on `dev`."""
