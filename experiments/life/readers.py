@@ -3,9 +3,8 @@
     knowledge = LifelongReader(memory).read(goal, room)
     knowledge.places, knowledge.task, knowledge.avoid     # best first, meaning of the goal, what stays untouched
 
-Each reads through the public interface alone, and nothing of the simulator. The reader of the lifelong memory weighs
-what it finds by age: what was told comes first while nothing newer was seen, a place where a kind is mostly found
-comes before the last sighting, and each is only looked at, never relied on.
+Each reads through the public interface alone, and nothing of the simulator. Places come in the order of their age,
+whether they were told or seen, and each is only looked at, never relied on.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from .lives import Truth, deed_of, read_instruction, read_sentence
 
 K = 32
 """Records that are asked for."""
-OWN_SHARE = 0.6
-"""Share of a kind's first sightings at one kind of place from which on that is its own place."""
 _COUNT = re.compile(r"(?:on|in) ([a-z]+) \((\d+)")
 _TYPE_OF_CHANGE = {change: task_type for task_type, change in CHANGES.items()}
 
@@ -128,15 +125,10 @@ class BankReader:
         return Knowledge(task, places)
 
     def _places(self, kind: str) -> tuple[str, ...]:
-        taken_places: list[str] = []
-        put: list[str] = []
-        for episode in reversed(self._episodes):
-            for _, event, thing, place in relevant_events(episode):
-                if type_of(thing) == kind and event in ("take", "place"):
-                    (taken_places if event == "take" else put).append(place)
-        often = Counter(taken_places).most_common(1)
-        own = [place for place, count in often if count >= OWN_SHARE * len(taken_places)]
-        return tuple(dict.fromkeys([*own, *taken_places[:1], *put[:1], *taken_places]))
+        events = (one for episode in reversed(self._episodes) for one in relevant_events(episode))
+        return tuple(dict.fromkeys(
+            place for _, event, thing, place in events if event == "take" and type_of(thing) == kind
+        ))  # fmt: skip
 
 
 class LifelongReader:
@@ -162,9 +154,7 @@ class LifelongReader:
         about = [row for row in statements if row[2].get("kind", instruction.kind) == instruction.kind]
         owned_places = [values["place"] for _, _, values in self._owners(records, about, instruction.kind)]
         places = (
-            (instruction.place,)
-            if instruction.place
-            else self._places(instruction.kind, room, records, about, owned_places)
+            (instruction.place,) if instruction.place else self._places(instruction.kind, room, records, owned_places)
         )
         task = instruction.task
         if task is None:
@@ -187,56 +177,43 @@ class LifelongReader:
     def _is_users(self, record: Record) -> bool:
         return record.trust == "user" and record.speaker in ("", self._memory.scope.user)
 
-    def _sights(self, kind: str) -> list[tuple[str, int, bool]]:
-        """List places of such things: place, task, still so; latest first."""
-        return [(one.receptacle, one.episode, one.current) for one in self._memory.sightings(kind)]
-
     def _places(
         self,
         kind: str,
         room: Sequence[str],
         records: Mapping[str, list[Record]],
-        about: Sequence[tuple],
         owned_places: Sequence[str],
     ) -> tuple[str, ...]:
-        """Rank places; one that was somebody's before may be used now."""
-        sights = [row for row in self._sights(kind) if row[0] in room]
-        seen_places = [place for place, _, is_current in sights if is_current]
-        taken_places = {}  # place -> the last episode in which such a thing was taken there
-        for record in records["episodic"]:
-            for command in map(parse_command, record.data["actions"]):
-                if command.verb == "take" and type_of(command.object) == kind:
-                    taken_places[command.receptacle] = max(
-                        taken_places.get(command.receptacle, -1), record.episode or 0
-                    )
+        """List places by age, then those where most were found.
+
+        One that was somebody's before may be used now.
+        """
+        by_age = self._places_by_age(kind, records)
         counts: Counter[str] = Counter()
         for record in records["semantic"]:
             if f"{kind}: found " in record.text:
                 counts.update({name: int(count) for name, count in _COUNT.findall(record.text)})
-        places_of = {name: self._of_type(name, room, [*seen_places, *taken_places]) for name in counts}
-        own = [p for name, n in counts.most_common(1) if n >= OWN_SHARE * counts.total() for p in places_of[name]]
-        newest = max((task for _, task, _ in sights), default=-1)
-        news = [(record, values["place"]) for record, topic, values in about if topic == "place"]
-        fresh = [
-            place for record, place in news[:1]
-            if self._is_users(record) and _age(record)[0] >= min(newest, taken_places.get(place, newest))
-        ]  # fmt: skip
-        last = sorted(taken_places, key=lambda place: -taken_places[place])
-        others = [p for name, _ in counts.most_common() for p in places_of[name][:1]]
-        rest = [place for _, place in news]
-        ranking = [
-            *owned_places[1:],
-            *fresh,
-            *own[:1],
-            *seen_places[:1],
-            *last[:1],
-            *seen_places,
-            *last,
-            *rest,
-            *others,
-            *own,
-        ]
-        return tuple(dict.fromkeys(place for place in ranking if place in room))
+        often = [place for name, _ in counts.most_common() for place in self._of_type(name, room, by_age)[:1]]
+        return tuple(dict.fromkeys(place for place in (*owned_places[1:], *by_age, *often) if place in room))
+
+    def _places_by_age(self, kind: str, records: Mapping[str, list[Record]]) -> list[str]:
+        """List where such a thing was told to be, seen or taken."""
+        some = [*records["notes"], *records["episodic"]]
+        rows = [(_age(record)[0], place) for record in some for place in self._places_in(record, kind)]
+        rows += [(one.episode, one.receptacle) for one in self._memory.sightings(kind) if one.current]
+        return [place for _, place in sorted(rows, key=lambda row: -row[0])]
+
+    def _places_in(self, record: Record, kind: str) -> list[str]:
+        """List places that a record names; none if it has ended."""
+        if record.ended is not None:
+            return []
+        if record.module == "spatial":
+            return [record.fact[2]] if record.fact is not None and type_of(record.fact[0]) == kind else []
+        if record.module == "episodic":
+            commands = map(parse_command, record.data["actions"])
+            return [one.receptacle for one in commands if one.verb == "take" and type_of(one.object) == kind]
+        topic, values = read_sentence(record.text)
+        return [values["place"]] if topic == "place" and values["kind"] == kind and self._is_users(record) else []
 
     @staticmethod
     def _of_type(name: str, room: Sequence[str], seen_places: Sequence[str]) -> list[str]:
@@ -293,22 +270,17 @@ class PoolReader(LifelongReader):
         self._pool: list[Record] = []
 
     def _records(self, query: str) -> Mapping[str, list[Record]]:
-        self._pool = self._records_about(query)
+        self._pool = [_with_actions(record) for record in self._records_about(query)]
         by_module: dict[str, list[Record]] = {name: [] for name in ("notes", "profile", "episodic", "semantic")}
         for record in self._pool:
-            if record.kind in ("experience", "failure"):
-                steps = record.data["experience"].episode.steps
-                record = record._replace(data={**record.data, "actions": [step.action for step in steps]})
             by_module.setdefault(record.module, []).append(record)
         return by_module
 
-    def _records_about(self, query: str) -> list[Record]:
-        return self._memory.pool(k=self._k, about=query)
+    def _records_about(self, query: str) -> Sequence[Record]:
+        return self._memory.pool(k=self._k, about=query, by_age=True)
 
-    def _sights(self, kind: str) -> list[tuple[str, int, bool]]:
-        facts = [(record.fact, record.episode or 0) for record in self._pool if record.kind == "place"]
-        rows = [(fact[2], task, True) for fact, task in facts if fact is not None and type_of(fact[0]) == kind]
-        return sorted(rows, key=lambda row: -row[1])
+    def _places_by_age(self, kind: str, records: Mapping[str, list[Record]]) -> list[str]:
+        return [place for record in self._pool for place in self._places_in(record, kind)]
 
 
 class GivenReader(PoolReader):
@@ -320,16 +292,23 @@ class GivenReader(PoolReader):
     """
 
     def __init__(self, pool: Pool, user: str = "ann"):
-        self._pool, self._user = list(pool.records), user
+        self._all, self._user = pool.records, user
 
-    def _records_about(self, query: str) -> list[Record]:
-        return self._pool
+    def _records_about(self, query: str) -> Sequence[Record]:
+        return self._all
 
     def _note(self, number: int) -> Record | None:
         return None
 
     def _is_users(self, record: Record) -> bool:
         return record.trust == "user" and record.speaker in ("", self._user)
+
+
+def _with_actions(record: Record) -> Record:
+    if record.kind not in ("experience", "failure"):
+        return record
+    steps = record.data["experience"].episode.steps
+    return record._replace(data={**record.data, "actions": [step.action for step in steps]})
 
 
 def _age(record: Record) -> tuple[int, int]:
