@@ -17,6 +17,7 @@ import codecs
 import dataclasses
 import functools
 import io
+import ipaddress
 import json
 import math
 import numbers
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MAX_WAIT_S = 60.0
+_SILENCE_S = 60.0
 _RETRIED_STATUS = (408, 409, 425, 429)
 _MAX_SHOWN = 300
 _READ_TO_SHOW = 4096
@@ -77,7 +79,8 @@ class HttpJson:
     Args:
         base_url: `http://...` or `https://...`, with the version part (`/v1`).
         api_key: sent as bearer token; None for none.
-        timeout_s: longest silence within one try.
+        timeout_s: longest silence within one try. None: 60 s; of a server on this machine `deadline_s`, since silence
+            there is work: of a process that ended the system tells at once.
         deadline_s: limit of a whole call: all tries, the waits between them, and a streamed answer to its end.
         max_answer_bytes: limit of an answer.
         max_retries: tries after the first.
@@ -94,7 +97,7 @@ class HttpJson:
         base_url: str,
         *,
         api_key: str | None = None,
-        timeout_s: float = 60.0,
+        timeout_s: float | None = None,
         deadline_s: float = 600.0,
         max_answer_bytes: int = 16 << 20,
         max_retries: int = 5,
@@ -110,7 +113,9 @@ class HttpJson:
             forms = (api_key, json.dumps(api_key)[1:-1], urllib.parse.quote(api_key, safe=""))
             self._secrets = [form for form in dict.fromkeys(forms) if form]
             self._headers["Authorization"] = f"Bearer {api_key}"
-        for name, value in {"timeout_s": timeout_s, "deadline_s": deadline_s, "backoff_s": backoff_s}.items():
+        if timeout_s is None:
+            timeout_s = deadline_s if _is_here(self.base_url) else _SILENCE_S
+        for name, value in {"deadline_s": deadline_s, "timeout_s": timeout_s, "backoff_s": backoff_s}.items():
             is_seconds = isinstance(value, numbers.Real) and (0 <= value < 1e301 or value == math.inf)
             if not is_seconds or (value == 0 and name != "backoff_s"):
                 raise InvalidInputError(f"{name}: expected a number of seconds > 0, got {value!r}")
@@ -404,6 +409,15 @@ def _certificates() -> ssl.SSLContext:
     This takes longer than a request.
     """
     return ssl.create_default_context()
+
+
+def _is_here(url: str) -> bool:
+    """Return whether an address is of this machine."""
+    host = urllib.parse.urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _checked_url(base_url: Any) -> str:

@@ -10,7 +10,7 @@ import time
 import pytest
 from raw_server import COUNTS, DONE, GOOD, QUESTION, event, good, good_stream, response, sends, stream, whole
 
-from embodied_mem.language import ChatError, ChatReply, Usage
+from embodied_mem.language import ChatError, ChatReply, OpenAIChatModel, Usage
 
 
 def test_a_stream_is_put_together(serve):
@@ -128,6 +128,25 @@ def test_silence_is_tried_again(serve):
     _, model = serve(lambda connection: time.sleep(0.6), stream(event("half")), good_stream, stream=True, timeout_s=0.2)
     assert model.complete(QUESTION).text == "in fridge 1"
     assert (model.meter.late, model.meter.truncated, model.meter.retries) == (1, 1, 2)
+
+
+@pytest.mark.parametrize(("timeout_s", "tries"), [(None, 1), (0.2, 2)])
+def test_a_slow_server_on_this_machine_is_asked_once(serve, monkeypatch, timeout_s, tries):
+    monkeypatch.setattr("embodied_mem.language.http_json._SILENCE_S", 0.2)
+    server, model = serve(lambda connection: (time.sleep(0.6), good(connection)), good, timeout_s=timeout_s)
+    assert model.complete(QUESTION).text == "in fridge 1"
+    assert (len(server.bodies), model.meter.late) == (tries, tries - 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "silence_s"),
+    [
+        ("http://localhost:8000/v1", 600), ("http://127.0.0.2:8000/v1", 600), ("http://[::1]:8000/v1", 600),
+        ("https://api.example.com/v1", 60), ("http://192.168.0.7:8000/v1", 60), ("http://localhost.example.com/v1", 60),
+    ],
+)  # fmt: skip
+def test_silence_is_limited_by_where_a_server_is(url, silence_s):
+    assert OpenAIChatModel(url, "tiny")._http._timeout_s == silence_s
 
 
 @pytest.mark.parametrize("size", [0, 1, 20, len(GOOD) - 1])

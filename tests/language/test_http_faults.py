@@ -103,7 +103,7 @@ def test_an_address_that_cannot_be_asked_is_refused(base_url):
 @pytest.mark.parametrize(
     "options",
     [
-        {"timeout_s": float("nan")}, {"deadline_s": "9"}, {"deadline_s": 10**400}, {"timeout_s": None},
+        {"timeout_s": float("nan")}, {"deadline_s": "9"}, {"deadline_s": 10**400}, {"timeout_s": 0},
         {"backoff_s": -1}, {"max_retries": 1.5}, {"max_answer_bytes": None},
     ],
     ids=str,
