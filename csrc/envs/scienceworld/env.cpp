@@ -158,7 +158,8 @@ void Env::CountGoals() {
   if (world_.room() != start_) moved_ = true;
   if (world_.room() == task.place) there_ = true;
   tried_.Count(world_, task.trials, looked_at_);
-  for (const Id door : world_.DoorsOf(world_.room())) near_door_ = near_door_ || world_[door].open;
+  if (task.door && !near_door_)
+    for (const Id door : world_.DoorsOf(world_.room())) near_door_ = near_door_ || world_[door].open;
   if (focused_ < task.focus.size() && world_.focus != kNone && world_.focus != start_focus_) {
     if (Fits(task.focus[focused_], task.targets[focused_])) {
       ++focused_;

@@ -67,33 +67,66 @@ void RunOff(World* world, Id basin) {
 }
 
 // Each of two things that touch comes nearer to the other's temperature, the second first.
-void Touch(Material* first, Material* second) {
-  if (first->celsius == second->celsius) return;
-  const double share = std::min(first->conductivity, second->conductivity) / 10;
-  second->celsius += (first->celsius - second->celsius) * share;
-  first->celsius += (second->celsius - first->celsius) * share;
+void Touch(double share, double* first, double* second) {
+  *second += (*first - *second) * share;
+  *first += (*second - *first) * share;
+}
+
+// What a tick needs beside the world, kept to spare allocations.
+struct Scratch {
+  std::vector<Id> turns;                // of all things under way, what is in them
+  std::vector<double> celsius, shares;  // of things that touch
+};
+
+constexpr std::size_t kRows = 8;
+
+// Each thing touches all after it. Eight take the others together: a sewer holds hundreds, and one thing alone would
+// wait for its own last touch; the order of every two is the same.
+void TouchAll(const std::vector<double>& shares, std::vector<double>* celsius) {
+  const std::size_t count = shares.size();
+  double* const c = celsius->data();
+  const double* const s = shares.data();
+  for (std::size_t first = 0; first < count; first += kRows) {
+    const std::size_t next = std::min(first + kRows, count);
+    for (std::size_t i = first; i < next; ++i)
+      for (std::size_t k = i + 1; k < next; ++k) Touch(std::min(s[i], s[k]), &c[i], &c[k]);
+    if (next == count) return;
+    double rows[kRows];
+    std::copy_n(c + first, kRows, rows);
+    for (std::size_t k = next; k < count; ++k) {
+      double other = c[k];
+      for (std::size_t i = 0; i < kRows; ++i) Touch(std::min(s[first + i], s[k]), &rows[i], &other);
+      c[k] = other;
+    }
+    std::copy_n(rows, kRows, c + first);
+  }
 }
 
 constexpr double kOfSource = 0.1;
 
 // Heat goes between a thing and what is in it, then among these.
-void Conduct(World* world, Id id, std::vector<Material*>* touching) {
+void Conduct(World* world, Id id, Scratch* scratch) {
   Thing& outer = (*world)[id];
-  touching->clear();
+  std::vector<double>&celsius = scratch->celsius, &shares = scratch->shares;
+  celsius.clear(), shares.clear();
+  bool equal = true;
   for (const Id inner : outer.inside) {
     Thing& thing = (*world)[inner];
     if (!thing.has_material) continue;
     const double source = outer.heats ? outer.heats_to : outer.cools_to, more = source - thing.material.celsius;
     if (outer.active && ((outer.heats && more > 0) || (!outer.heats && outer.cools && more < 0)))
       thing.material.celsius += more * kOfSource;
-    if (outer.has_material) Touch(&thing.material, &outer.material);
-    touching->push_back(&thing.material);
+    const double share = thing.material.conductivity / 10;
+    if (outer.has_material)
+      Touch(std::min(share, outer.material.conductivity / 10), &thing.material.celsius, &outer.material.celsius);
+    celsius.push_back(thing.material.celsius), shares.push_back(share);
+    equal = equal && celsius.back() == celsius.front();
   }
-  if (std::all_of(touching->begin(), touching->end(),
-                  [&](const Material* one) { return one->celsius == touching->front()->celsius; }))
-    return;  // much water in a sewer
-  for (std::size_t i = 0; i < touching->size(); ++i)
-    for (std::size_t k = i + 1; k < touching->size(); ++k) Touch((*touching)[i], (*touching)[k]);
+  if (equal) return;  // much water in a sewer
+  TouchAll(shares, &celsius);
+  std::size_t at = 0;
+  for (const Id inner : outer.inside)
+    if (Thing& thing = (*world)[inner]; thing.has_material) thing.material.celsius = celsius[at++];
 }
 
 // A thing that melts, freezes or boils is called by its substance.
@@ -102,7 +135,7 @@ void ChangeState(Thing* thing) {
   const char* state = material.celsius < material.melts   ? "solid"
                       : material.celsius > material.boils ? "gas"
                                                           : "liquid";
-  if (material.state == state) return;
+  if (material.state[0] == state[0]) return;
   material.state = state;
   if (material.state == thing->born_state) {
     thing->name = thing->born_name;
@@ -232,10 +265,14 @@ Id WaterAt(const World& world, Id id) {
   return kNone;
 }
 
+// Whether fire may matter to a thing.
+bool IsHot(const Thing& thing) {
+  return thing.has_material && (thing.burning || thing.material.celsius >= kNothingBurnsBelow);
+}
+
 // Fire burns a thing to ash; returns false once it is gone.
 bool Burn(World* world, Id id) {
   Thing& thing = (*world)[id];
-  if (!thing.burning && thing.material.celsius < kNothingBurnsBelow) return true;
   const double at = BurnsAt(thing);
   if (at == 0) return true;
   if (!thing.burning && thing.material.celsius < at) return true;
@@ -261,19 +298,13 @@ bool Burn(World* world, Id id) {
   return false;
 }
 
-// What a tick needs beside the world, kept to spare allocations.
-struct Scratch {
-  std::vector<Id> turns;  // of all things under way, what is in them
-  std::vector<Material*> touching;
-};
-
 void TickThing(World* world, Id id, Scratch* scratch) {
   if ((*world)[id].kind == Kind::kGround) {  // what was put into it comes to lie on it, and misses a tick
     const std::vector<Id> inside = (*world)[id].inside;
     for (const Id inner : inside) world->Move(inner, (*world)[id].parent);
     (*world)[id].bare = true;
   }
-  if ((*world)[id].has_material && !Burn(world, id)) return;
+  if (IsHot((*world)[id]) && !Burn(world, id)) return;
   {
     Thing& thing = (*world)[id];
     if (thing.kind == Kind::kAnimal) GrowAnimal(&thing);
@@ -296,7 +327,7 @@ void TickThing(World* world, Id id, Scratch* scratch) {
     (*world)[id].ticked = world->ticks;
     Fly(world, id);
   }
-  Conduct(world, id, &scratch->touching);
+  Conduct(world, id, scratch);
   if ((*world)[id].kind == Kind::kToilet) {
     Thing& toilet = (*world)[id];
     const bool flushed = toilet.ticks > 0;
@@ -344,6 +375,8 @@ int NumStages(const Thing& thing) { return RowOf(thing).count; }
 
 void Tick(World* world) {
   ++world->ticks;
+  world->spare.insert(world->spare.end(), world->spent.begin(), world->spent.end());
+  world->spent.clear();
   Scratch scratch;
   scratch.turns.reserve(world->things.size());
   TickThing(world, world->universe, &scratch);

@@ -48,13 +48,21 @@ void World::Move(Id id, Id to) {
 void World::Remove(Id id) {
   Disconnect(id);
   Move(id, kNone);
-  (*this)[id].gone = true;
+  Thing& thing = (*this)[id];
+  thing.gone = true;
+  if (thing.kind == Kind::kSubstance && thing.inside.empty() && thing.end == kNone && id != focus) spent.push_back(id);
 }
 
 Id World::Add(Thing thing, Id parent) {
   thing.parent = kNone;
-  things.push_back(std::move(thing));
-  const Id id = static_cast<Id>(things.size()) - 1;
+  Id id = static_cast<Id>(things.size());
+  if (spare.empty()) {
+    things.push_back(std::move(thing));
+  } else {
+    id = spare.back();
+    spare.pop_back();
+    (*this)[id] = std::move(thing);
+  }
   Move(id, parent);
   return id;
 }

@@ -1,6 +1,7 @@
 // What a house of ScienceWorld consists of: things in things, doors between rooms, wires between terminals.
 //
-// A World is a value: copying it is its snapshot. Things are numbered; one that is gone keeps its number.
+// A World is a value: copying it is its snapshot. Things are numbered; what a substance leaves is used again after a
+// tick, any other thing that is gone keeps its number.
 #pragma once
 
 #include <algorithm>
@@ -67,23 +68,23 @@ struct Material {
   double celsius = 0, conductivity = 0, melts = 0, boils = 0, friction = 0;
 };
 
+// What each tick reads comes first, on few cache lines.
 struct Thing {
   Kind kind = Kind::kPlain;
-  std::string name;
-  std::string words;                 // what it looks like, where that is not made from its kind
-  std::string reads;                 // what is written in it
-  std::vector<std::string> called;   // names that do not change
-  std::vector<std::string> holding;  // names that go with "containing ..."
-  Material material;
+  bool has_material = false, container = false, open = false, closable = false, activable = false, active = false,
+       edible = false, movable = false, gone = false, fills = false, burning = false, burned = false, shut = false,
+       device = false, broken = false, heats = false, cools = false;
   Id parent = kNone;
   Id drain = kNone;  // not among what is inside
   std::vector<Id> inside;
-  bool has_material = false, container = false, open = false, closable = false, activable = false, active = false,
-       edible = false, movable = false, gone = false, fills = false, burning = false, burned = false, shut = false,
-       device = false, broken = false;
+  Material material;
+  std::string name;
+  std::string words;                  // what it looks like, where that is not made from its kind
+  std::string reads;                  // what is written in it
+  std::vector<std::string> called;    // names that do not change
+  std::vector<std::string> holding;   // names that go with "containing ..."
   int burnt = 0;                      // ticks on fire
   double heats_to = 0, cools_to = 0;  // of devices
-  bool heats = false, cools = false;
   // Living things: what it is (a plant has this name only after its first tick), where in its life, for how many ticks.
   std::string life;
   std::string flower;     // what its flowers look like
@@ -105,7 +106,8 @@ struct Thing {
 
 struct World {
   std::vector<Thing> things;
-  std::vector<Id> doors;  // in no contents
+  std::vector<Id> doors;         // in no contents
+  std::vector<Id> spent, spare;  // numbers of what is gone: until the next tick; for what is added
   Id sewer = kNone, agent = kNone, inventory = kNone, universe = kNone, focus = kNone;
   int ticks = 0;
   std::uint64_t chance = 0;  // state of the generator that bees draw from, Java's

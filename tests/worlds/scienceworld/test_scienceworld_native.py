@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from typing import Any
 
 import pytest
@@ -240,6 +241,27 @@ def test_a_stove_only_heats_and_a_cup_that_melts_keeps_its_name() -> None:
     env.step("wait"), env.step("wait")
     assert env.step("use thermometer on brick").endswith("300 degrees celsius")
     assert env.step("look at tin cup") == "a liquid tin (containing nothing)"
+
+
+def test_twenty_things_exchange_heat_in_the_order_of_their_pairs() -> None:
+    place = len(BEGINNING["things"])
+    celsius, shares = [10.0 + 40 * (k % 3) + k for k in range(20)], [0.02 + 0.015 * (k % 5) for k in range(20)]
+    blocks = [
+        {"k": "plain", "n": f"block {k}", "f": "m", "p": place}
+        | {"m": ["stone", "", "solid", celsius[k], 10 * shares[k], 1e4, 1e5, 0]}
+        for k in range(20)
+    ]
+    env = with_things(
+        {"k": "box", "n": "crate", "f": "bo", "p": 1}, *blocks, {"k": "thermometer", "n": "thermometer", "f": "m", "p": 1}
+    )
+    for k in range(20):
+        measured = env.step(f"use thermometer on block {k}")
+        assert measured == f"the thermometer measures a temperature of {math.floor(celsius[k] + 0.5)} degrees celsius"
+        for i in range(20):
+            for j in range(i + 1, 20):
+                share = min(shares[i], shares[j])
+                celsius[j] += (celsius[i] - celsius[j]) * share
+                celsius[i] += (celsius[j] - celsius[i]) * share
 
 
 def test_the_score_counts_the_way_and_a_wrong_focus_ends(env: Env) -> None:
