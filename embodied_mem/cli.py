@@ -238,8 +238,8 @@ def _wrong_with(world: str) -> str:
     from embodied_mem.envs import make
 
     try:
-        tasks = load(world, "env").default_tasks
-        envs = make(world, tasks=tasks, num_envs=1)
+        tasks = getattr(load(world, "env"), "default_tasks", "")
+        envs = make(world, num_envs=1, **({"tasks": tasks} if tasks else {}))
         if hasattr(envs, "close"):
             envs.close()
     except (EmbodiedMemError, ImportError) as error:

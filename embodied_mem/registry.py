@@ -158,7 +158,10 @@ def card(name: str) -> World:
     places = _places("worlds")
     if not isinstance(name, str) or name not in places:
         raise InvalidInputError(f"world: expected one of {', '.join(sorted(places))}, got {name!r}{hint(name)}")
-    found = _load(places[name])
+    try:
+        found = _load(places[name])
+    except ImportError as error:
+        raise InvalidInputError(f"world {name}: expected a World at {places[name]}, got an error: {error}") from error
     if not isinstance(found, World):
         raise InvalidInputError(f"world {name}: expected a World at {places[name]}, got {found!r}")
     more: dict[str, Any] = dict(_registered.get(name, {}))
@@ -227,9 +230,7 @@ def _entry_points(group: str) -> dict[str, str]:
 
 def _load(place: str) -> Any:
     module, _, attribute = place.partition(":")
-    if not module.endswith(".py"):
-        return getattr(importlib.import_module(module), attribute)
-    loaded = _file(module)
+    loaded = _file(module) if module.endswith(".py") else importlib.import_module(module)
     if not hasattr(loaded, attribute):
         raise InvalidInputError(f"{module}: expected {attribute!r} in it, got none of that name")
     return getattr(loaded, attribute)

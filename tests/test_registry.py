@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from embodied_mem import envs, registry
+from embodied_mem import cli, envs, registry
 from embodied_mem.errors import InvalidInputError
 
 
@@ -106,7 +106,7 @@ def test_a_world_of_others_is_found_by_its_entry_point(tmp_path, monkeypatch):
     (tmp_path / "cellar_world").mkdir()
     (tmp_path / "cellar_world" / "__init__.py").write_text(
         "from embodied_mem.registry import World\nWORLD = World('cellar', env='cellar_world:Cellar')\n"
-        "class Cellar:\n    pass\n"
+        "class Cellar:\n    def __init__(self, num_envs=1):\n        self.num_envs = num_envs\n"
     )
     info = tmp_path / "cellar_world-1.dist-info"
     info.mkdir()
@@ -121,7 +121,12 @@ def test_a_world_of_others_is_found_by_its_entry_point(tmp_path, monkeypatch):
     try:
         assert "cellar" in registry.names()
         assert registry.load("cellar", "env").__name__ == "Cellar"
+        assert (envs.make("cellar", num_envs=2).num_envs, cli._wrong_with("cellar")) == (2, "")
         assert registry.load("methods", "last") is registry.load("agents", "walker") is registry.load("cellar", "env")
         assert registry.card("alfworld").name == "alfworld"  # a built-in name cannot be taken
+        (info / "entry_points.txt").write_text("[embodied_mem.worlds]\ncellar = cellar:WORLD\n")
+        registry._entry_points.cache_clear()
+        with pytest.raises(InvalidInputError, match="world cellar: expected a World at cellar:WORLD, got an error"):
+            registry.names()
     finally:
         registry._entry_points.cache_clear()

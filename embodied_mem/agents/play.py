@@ -122,7 +122,8 @@ def main(arguments: list[str] | None = None, prog: str = "python -m embodied_mem
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(arguments)
     try:
-        options: dict[str, Any] = {"tasks": args.tasks or load(args.world, "env").default_tasks, "data": args.data}
+        tasks = args.tasks or getattr(load(args.world, "env"), "default_tasks", None) or None
+        options: dict[str, Any] = {"tasks": tasks, "data": args.data}
         if args.tasks == "generated":
             if not card(args.world).generated:
                 raise InvalidInputError(

@@ -342,7 +342,8 @@ def make(world: str, backend: str | None = None, **options: Any) -> NativeVector
             raise InvalidInputError(f"{world}: expected options among {', '.join(known)}, got {name!r}")
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in options:
-            raise InvalidInputError(f"{world}: expected the option {name}, such as {cls.default_tasks!r}, got none")
+            such = f", such as {cls.default_tasks!r}" if name == "tasks" and hasattr(cls, "default_tasks") else ""
+            raise InvalidInputError(f"{world}: expected the option {name}{such}, got none")
     envs: NativeVectorEnv = cls(**options)
     envs.made_by = functools.partial(make, world, backend, **options)
     return envs

@@ -43,7 +43,8 @@ def shown(value: Any) -> str:
         return f"one of type {type(value).__name__}"
     if not text:
         return f"one of type {type(value).__name__}"
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}... ({type(value).__name__})"
+    most = _MAX_SHOWN * (4 if isinstance(value, BaseException) else 1)
+    return text if len(text) <= most else f"{text[:most]}... ({type(value).__name__})"
 
 
 def checked_text(name: str, value: Any) -> str:

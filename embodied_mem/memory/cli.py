@@ -109,8 +109,8 @@ def main(
                 episode=options.episode,
                 everything=options.everything,
             )
-            for name, count in removed.items():
-                print(f"{name:14} {count:>6} removed", file=output)
+            counts = [f"{name:20} {count:>6} removed" for name, count in removed.items() if count]
+            print("\n".join(counts or ["nothing removed"]), file=output)
             for entry in removed.similar:
                 print(f"{entry.id:14} looks like it: {entry.text}", file=output)
     return 0

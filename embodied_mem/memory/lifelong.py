@@ -306,6 +306,8 @@ class LifelongMemory:
         with self._locks.writing:
             if self.running:
                 raise InvalidInputError(f"begin_task: task {self.task_ids[-1]!r} has not ended; call end_task first")
+            if is_room and self.spatial is not None:
+                place = self.spatial.known_place(place)
             number, time = self.episode + 1, self.time + 1
             where = {"episode": number, "step": 0, "time": time}
             event = {"op": "begin", **where, "task_id": task_id, "goal": goal, "observation": observation}
@@ -1026,6 +1028,7 @@ class LifelongMemory:
             views, spatial = self.views, self.spatial
             if spatial is None:
                 return []
+            place = None if place is None else spatial.known_place(place)
             if place is not None and (known := spatial.places()) and place not in known:
                 raise InvalidInputError(f"place: expected one of {', '.join(known)}, got {shown(place)}")
             times = None
@@ -1114,7 +1117,7 @@ class LifelongMemory:
             name, number = module_and_number(id, self._modules)
             if name != "notes" or self.notes is None or self.get(id) is None:
                 raise InvalidInputError(
-                    f"id: expected one of a note, got {shown(id)}; tell or observe what is so instead"
+                    f"id: expected that of a stored note, got {shown(id)}; tell or observe what is so instead"
                 )
             if RANK[trust] < RANK[own := self.notes.notes[int(number)].trust]:
                 raise InvalidInputError(
@@ -1162,7 +1165,7 @@ class LifelongMemory:
         with self._locks.writing:
             name, _ = module_and_number(id, self._modules)
             if name in PER_STEP or self.get(id) is None:
-                expected = "expected one of a note, an episode, a lesson or of the profile"
+                expected = "expected that of a stored note, episode, lesson or profile entry"
                 raise InvalidInputError(f"id: {expected}, got {shown(id)}; forget an object or an episode instead")
             return self._forget(Selector(entry=id))
 

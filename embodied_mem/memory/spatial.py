@@ -527,10 +527,13 @@ class SpatialMemory(RecordMemory):
             room = next(iter(rooms)) if len(rooms) == 1 else self.place if self.place in rooms else self._nowhere()
         return things[0] if things else telling.thing, telling.relation, place, telling.sure, room
 
+    def known_place(self, name: str) -> str:
+        """Return a room's first spelling; other names as they are."""
+        return {spelling(room): room for room in sorted(self._rooms)}.get(spelling(name), name)
+
     def _room(self, name: str) -> str | None:
         """Return a room of the home, perhaps new; None for others."""
-        rooms = {spelling(room): room for room in self._rooms}
-        if (room := rooms.get(spelling(name))) is not None:
+        if (room := self.known_place(name)) in self._rooms:
             return room
         is_new = self._nowhere() == "" and name.rpartition(" ")[2] in ROOMS and not self._nodes_called(name)
         return name if is_new else None

@@ -1,7 +1,7 @@
 """A memory behind the Model Context Protocol, for any client that speaks it.
 
-    python -m embodied_mem.serve.mcp memory/ann                                # one user, over stdio
-    python -m embodied_mem.serve.mcp memory --tokens tokens.json --port 8000   # over HTTP, a user for each token
+    embodied-mem serve mcp memory/ann --user ann                     # one user, over stdio
+    embodied-mem serve mcp memory --tokens tokens.json --port 8000   # over HTTP, a user for each token
 
 A folder says whose it is; a new one needs `--user`. `tokens.json` maps bearer tokens to users, {"a long secret":
 "ann"}; each user has a folder of the memory's. A token reaches its own user's memory and nothing else. What a tool has

@@ -239,7 +239,7 @@ def _explain(memory: LifelongMemory) -> dict[str, Any]:
 def _guide(
     memory: LifelongMemory, compiler: MemoryCompiler, observation: Any, goal: Any = None, action: Any = None
 ) -> dict[str, Any]:
-    if (goal is None) == (action is None):
+    if (goal is None) == (action is None) or (goal is None and not memory.running):
         raise InvalidInputError("guide: expected a goal, where a task begins, or an action, after it")
     if goal is not None:
         memory.begin_task(f"task {len(memory.task_ids) + 1}", goal, observation)

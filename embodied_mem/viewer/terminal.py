@@ -25,7 +25,7 @@ import numpy as np
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.images import png
-from embodied_mem.memory.folder_events import folder_scope
+from embodied_mem.memory.folder_events import folder_scope, is_store_folder
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.record import Record
 from embodied_mem.viewer.page import page
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem view"
         parser.add_argument(f"--{field}", help="of the memory's scope; default: what the folder says")
     options = parser.parse_args(None if arguments is None else list(arguments))
     path = options.path
-    if path.is_dir():
+    if is_store_folder(path):
         scope = folder_scope(path, user=options.user, robot=options.robot, environment=options.environment)
         with LifelongMemory.open(path, scope, read_only=True) as memory:
             data = memory_data(memory)
@@ -126,7 +126,10 @@ def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem view"
     else:
         raise DataNotFoundError(f"view: expected a trace or a memory's folder, got {str(path)!r}, which is neither")
     out = options.out or pathlib.Path(f"{path.resolve().stem}.html")
-    out.write_text(page(data, path.resolve().name), "utf-8")
+    try:
+        out.write_text(page(data, path.resolve().name), "utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"view: --out: expected a file that can be written, got {error}") from error
     count = len(data.get("episodes") or data.get("entries", ()))
     print(f"{out}: {count} {'episodes' if data['kind'] == 'trace' else 'entries'}", file=output or sys.stdout)
     return 0

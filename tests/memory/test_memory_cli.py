@@ -47,7 +47,8 @@ def test_what_is_there_is_shown_found_and_exported(folder):
 def test_what_is_forgotten_is_gone_from_the_files(folder):
     assert "pen 2" in said("export", folder)
     assert "looks like it: " in said("forget", folder, "--object", "des")
-    assert "removed" in said("forget", folder, "--object", "pen 2")
+    assert " 0 removed" not in said("forget", folder, "--object", "pen 2")
+    assert said("forget", folder, "--object", "pen 2") == "nothing removed\n"
     assert "pen 2" not in said("export", folder)
     assert "mug 1" in said("export", folder)
 
@@ -63,6 +64,8 @@ def test_a_folder_without_a_memory_is_refused_and_left_as_it_is(tmp_path, comman
     (tmp_path / "photo.txt").touch()
     with pytest.raises(DataNotFoundError, match=r"expected a memory's folder, got .*, which is none"):
         cli.main([*command, str(tmp_path)])
+    with pytest.raises(DataNotFoundError, match="expected a trace or a memory's folder"):
+        view.main([str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == ["photo.txt"]
 
 

@@ -53,6 +53,14 @@ def test_a_person_is_in_one_place_by_either_name():
     assert not memory.spatial.last_seen("lily").current
 
 
+def test_a_room_is_one_room_however_it_is_spelt():
+    memory = begun()
+    memory.observe("look", facts=[("mug", "on", "table")])
+    memory.end_task(True)
+    memory.begin_task("tidy", "tidy up", "", place="The Kitchen")
+    assert (memory.place, [one.name for one in memory.sightings(place="KITCHEN")]) == ("kitchen", ["mug"])
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

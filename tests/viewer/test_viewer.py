@@ -295,6 +295,9 @@ def test_more_things_than_a_page_draws_are_on_further_pages_and_found_by_name(tm
 def test_what_is_no_trace_and_no_memory_is_refused(tmp_path):
     with pytest.raises(DataNotFoundError, match="neither"):
         main([str(tmp_path / "none")])
+    (tmp_path / "right.jsonl").write_text('{"goal": "tidy up", "steps": []}\n')
+    with pytest.raises(InvalidInputError, match=r"--out: expected a file that can be written, got .*gone"):
+        main([str(tmp_path / "right.jsonl"), "--out", str(tmp_path / "gone" / "a.html")])
     for text in ("{}\n", "[1]\n", "no json\n", ""):
         (tmp_path / "wrong.jsonl").write_text(text)
         with pytest.raises(InvalidInputError, match=r"wrong\.jsonl"):

@@ -26,6 +26,10 @@ from embodied_mem.memory.folder_events import folder_scope, is_store_folder
 from embodied_mem.memory.images import Image, pictures_of
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.observation import Perception
+from embodied_mem.memory.words import spelling
+
+TASK = "perceive"
+"""Id of the tasks that the command begins."""
 
 
 def main(
@@ -54,7 +58,7 @@ def main(
     )
     parser.add_argument("--max_tokens", type=int, default=800, help="of the model's answer; default: 800")
     parser.add_argument("--memory", type=pathlib.Path, help="folder that keeps the step; made if there is none")
-    parser.add_argument("--place", default=None, help="room of the memory's task, where this begins one")
+    parser.add_argument("--place", default=None, help="room of the step; a new room ends the look around the last")
     parser.add_argument("--keep", action="store_true", help="the memory keeps the pictures, not only hash and path")
     parser.add_argument("--show_prompt", action="store_true", help="print what a model would be asked, and ask nobody")
     options = parser.parse_args(None if arguments is None else list(arguments))
@@ -76,12 +80,19 @@ def main(
     else:
         scope = folder_scope(options.memory) if is_store_folder(options.memory) else None
         with LifelongMemory.open(options.memory, scope, perceiver=eyes) as memory:
+            if memory.running and options.place and spelling(options.place) != spelling(memory.place):
+                if memory.task_ids[-1] != TASK:
+                    now = f"expected {memory.place!r}, that of the running task, got {options.place!r}"
+                    raise InvalidInputError(f"--place: {now}; end the task first")
+                memory.end_task(won=True)
             if not memory.running:
-                memory.begin_task("perceive", "look around", "", place=options.place)
+                memory.begin_task(TASK, "look around", "", place=options.place)
             images = [Image(path=path, data=path.read_bytes(), keep=options.keep) for path in options.pictures]
             receipt = memory.observe(options.action or "look", options.caption, images=images)
             print(lines_of(memory.perception or Perception()), file=output)
             print(f"memory:   {options.memory}", *receipt.render().splitlines(), sep="\n  ", file=output)
+    if eyes.writer is None and options.pictures:
+        print("No model looked at the pictures; --server URL --model NAME asks one.", file=sys.stderr)
     if eyes.writer is not None and eyes.writer.fallbacks:
         print(f"The model had no usable answer, rules read the caption: {eyes.writer.last_error}", file=sys.stderr)
         return 1
@@ -92,8 +103,8 @@ def _model(options: argparse.Namespace) -> ChatModel | None:
     """Make the model of the options; None for rules."""
     if options.folder and options.server:
         raise InvalidInputError("perceive: expected --server or --folder, got both")
-    if (options.server or options.record) and not options.model:
-        raise InvalidInputError("perceive: expected --model NAME with --server or --record, got none")
+    if bool(options.server or options.record) != bool(options.model):
+        raise InvalidInputError("perceive: expected --model NAME and --server URL (or --record), got one of them alone")
     if options.folder:
         from embodied_mem.models.vision.qwen_vl_chat import QwenVLChatModel
 

@@ -47,6 +47,8 @@ class Skill:
     wording: str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.arguments, str):
+            raise InvalidInputError(f"skill {self.name}: expected a tuple of arguments, got {self.arguments!r}")
         for word in (self.name, *self.arguments):
             if not _NAME.fullmatch(word):
                 raise InvalidInputError(f"skill {self.name!r}: expected words as names, got {word!r}")

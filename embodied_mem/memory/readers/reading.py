@@ -60,6 +60,11 @@ class Reading:
     unread: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
     departures: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for fact in self.facts:
+            if len(fact) != 3 or not all(isinstance(name, str) for name in fact):
+                raise InvalidInputError(f"reading: facts: expected (subject, relation, object), got {shown(fact)}")
+
     @property
     def arrived_at(self) -> str:
         """The place just reached; empty if none was."""

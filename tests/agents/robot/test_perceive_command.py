@@ -12,6 +12,7 @@ from chat_answers import Server, reply
 from embodied_mem.agents.robot.perceive import main
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.images import png
+from embodied_mem.memory import LifelongMemory
 
 FIRST = {
     "summary": "In the kitchen.",
@@ -44,6 +45,20 @@ def told(*arguments, status=0) -> str:
 def test_rules_read_a_caption():
     text = told("--caption", "a banana on the kitchen counter, the oven is closed")
     assert "fact:     banana | on | kitchen counter\nfact:     oven | is | closed" in text
+
+
+def test_a_step_is_kept_in_its_room(tmp_path):
+    home = str(tmp_path / "home")
+    for place, thing in (("kitchen", "mug"), ("Kitchen", "cup"), ("bath", "comb")):
+        told("--caption", f"a {thing} on the shelf", "--memory", home, "--place", place)
+    with LifelongMemory.open(home, read_only=True) as memory:
+        rooms = {one.name: one.place for one in memory.sightings()}
+    assert rooms == {"mug": "kitchen", "cup": "kitchen", "comb": "bath"}
+    with LifelongMemory.open(home) as memory:
+        memory.end_task(True)
+        memory.begin_task("mine", "tidy up", "", place="kitchen")
+    with pytest.raises(InvalidInputError, match="--place: expected 'kitchen', that of the running task, got 'bath'"):
+        main(["--caption", "a comb on the shelf", "--memory", home, "--place", "bath"])
 
 
 def test_a_server_sees_and_a_memory_keeps(picture, tmp_path):
@@ -97,12 +112,20 @@ def test_what_a_model_is_asked_can_be_looked_at(picture):
     [
         ((), "expected pictures, a --caption, or both"),
         (("--caption", "x", "--server", "http://localhost:1/v1"), "expected --model NAME"),
+        (("--caption", "x", "--model", "eyes"), "expected --model NAME and --server URL"),
         (("--caption", "x", "--server", "u", "--folder", "f"), "expected --server or --folder"),
     ],
 )
 def test_wrong_options_say_what_to_do(arguments, problem):
     with pytest.raises(InvalidInputError, match=problem):
         main(arguments)
+
+
+def test_a_server_that_is_not_there_and_no_model_at_all_are_told(picture, capsys):
+    told(picture, "--server", "http://127.0.0.1:9/v1", "--model", "eyes", status=1)
+    assert "ConnectError: All connection attempts failed" in capsys.readouterr().err
+    told(picture)
+    assert "No model looked at the pictures" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_picture_is_named(tmp_path):

@@ -57,6 +57,7 @@ def test_without_a_wording_it_is_a_call():
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
+        (lambda: Skill("take", "thing"), "skill take: expected a tuple of arguments, got 'thing'"),
         (lambda: Skill("pick up"), "skill 'pick up': expected words as names, got 'pick up'"),
         (lambda: Skill("go", ("place", "place")), "arguments with names of their own"),
         (lambda: Skill("go", ("why",)), "none of them `skill` or `why`, got why"),

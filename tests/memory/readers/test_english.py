@@ -217,6 +217,12 @@ def test_a_world_gives_a_reader():
     memory.close()
 
 
+@pytest.mark.parametrize("fact", [("mug", "shelf"), ("mug", "on", None)])
+def test_a_reading_has_facts_of_three_texts(fact):
+    with pytest.raises(InvalidInputError, match=r"reading: facts: expected \(subject, relation, object\), got"):
+        Reading((fact,))
+
+
 def test_whatever_a_reader_raises_is_counted_and_survived():
     memory = LifelongMemory(reader=Robot())
     memory.begin_task("t", "tidy up", "! first")
