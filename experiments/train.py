@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> dict | None:
     if options.plan:
         from experiments.plan.device_plan import print_plan
 
-        return print_plan(config, compiled=options.compile, topology=options.topology)
+        return print_plan(config, options.compile, options.topology, options.json)
     from embodied_mem import registry
     from embodied_mem.errors import InvalidInputError
     from embodied_mem.models.host import keep_freed_memory, keep_programs, set_gpu_flags

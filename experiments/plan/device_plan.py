@@ -196,8 +196,8 @@ def simulate_devices(config: Config) -> None:
         jax.config.update("jax_num_cpu_devices", math.prod(sizes))
 
 
-def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: bool = False, topology: str = "") -> dict:
-    """Print the plan, then one line of JSON; return the latter."""
+def print_plan(config: Config, compiled: bool = False, topology: str = "", as_json: bool = False) -> dict:
+    """Print the plan, then its JSON if asked; return the latter."""
     devices = None
     if compiled:
         from .xla_memory import compiled_memory, tpu_devices
@@ -206,13 +206,13 @@ def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: boo
         simulate_devices(config)
     config = on_this_machine(config)
     models = planned_models(config)
-    answer = plan_run(config, models, prompt_length)
+    answer = plan_run(config, models)
     print(f"compiler {config.model.compiler}, executor {config.model.executor}")
     print(answer.table())
     content = answer.to_dict()
-    content["forecast"] = print_forecasts(config, models, answer, prompt_length)
+    content["forecast"] = print_forecasts(config, models, answer, PROMPT_LENGTH)
     if compiled:
-        compiler_length, executor_length = row_lengths(config, prompt_length)
+        compiler_length, executor_length = row_lengths(config, PROMPT_LENGTH)
         heads = ("program", "arguments", "temporaries", "outputs", "total", "fits chips of", "compiled in")
         rows, content["compiled"] = [heads], []
         lengths = {"compiler_length": compiler_length, "executor_length": executor_length}
@@ -226,5 +226,6 @@ def print_plan(config: Config, prompt_length: int = PROMPT_LENGTH, compiled: boo
                 content["roofline"] = print_roofline(one.costs)
         where = topology or f"{jax.device_count()} {jax.devices()[0].platform} devices"
         print("\n".join(["", f"compiled for {where}", *columns(rows)]))
-    print(json.dumps(content))
+    if as_json:
+        print(json.dumps(content))
     return content

@@ -126,7 +126,7 @@ def test_remat_and_chunks_only_ever_save():
 
 
 def test_the_papers_run_plans_without_weights():
-    command = [sys.executable, str(ROOT / "experiments/train.py"), "--config=grpo_tpu", "--plan"]
+    command = [sys.executable, str(ROOT / "experiments/train.py"), "--config=grpo_tpu", "--plan", "--json"]
     mesh = ["--mesh.data", "1", "--mesh.fsdp", "4", "--mesh.tensor", "4", "--mesh.sampling-tensor", "8"]
     out = subprocess.run([*command, *mesh], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     answer = json.loads(out.splitlines()[-1])
