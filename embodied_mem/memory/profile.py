@@ -375,16 +375,14 @@ class UserProfile(RecordMemory):
 
     def _resolve(self, knowledge: Knowledge) -> str | None:
         """Return the id of the knowledge that this updates, or None."""
-        called = [self.known[number] for number in self._called.get((knowledge.subtype, normal(knowledge.alias)), ())]
-        if not knowledge.things and not knowledge.actions and not knowledge.extends:  # the same words about no things
-            words = normal(knowledge.description)
-            same = (one.id for one in called if normal(one.now.description) == words and not one.now.names)
-            return next(same, None)
         new = version_of(knowledge, (0, 0), 0)
         things = set(map(normal, new.names))
         kinds = {normal(thing.name) for thing in knowledge.things}
+        called, about = _keys(knowledge.subtype, new)
+        if not knowledge.things and not knowledge.actions and not knowledge.extends:  # the same words about no things
+            return next(iter(self._called.get(about, ())), None)
         definite = knowledge.subtype == USER_PATTERN or knowledge.alias.lower().startswith("my ")
-        for known in called:
+        for known in map(self.known.__getitem__, self._called.get(about if things and not definite else called, ())):
             one_kind = knowledge.subtype == USER_PATTERN or {normal(one.name) for one in known.now.all_things} == kinds
             if (definite and one_kind) or set(map(normal, known.now.names)) == things:
                 return known.id
@@ -420,7 +418,8 @@ class UserProfile(RecordMemory):
                 known = self.known[f"k{self._count}"] = Known(f"k{self._count}", knowledge.subtype)
             else:
                 known = self.known[target]
-                self._called[known.subtype, normal(known.now.alias)].pop(target)
+                for key in _keys(known.subtype, known.now):
+                    self._called[key].pop(target)
             known.say(Saying(knowledge, source, time, event.get("note"), change.get("untold", False)))
             self._enter(known)
             self._text_index.add(int(known.id[1:]), known.now.about)
@@ -602,14 +601,15 @@ class UserProfile(RecordMemory):
     def _index(self) -> None:
         """Make anew what knowledge is found by."""
         self.changed = []
-        self._called: dict[tuple[str, str], dict[str, None]] = {}  # subtype and alias -> ids
+        self._called: dict[tuple[Any, ...], dict[str, None]] = {}  # `_keys` -> ids
         self._text_index = TextIndex(self.embedder)
         self._text_index.add_many((int(one.id[1:]), one.now.about) for one in self.known.values())
         for one in self.known.values():
             self._enter(one)
 
     def _enter(self, known: Known) -> None:
-        self._called.setdefault((known.subtype, normal(known.now.alias)), {})[known.id] = None
+        for key in _keys(known.subtype, known.now):
+            self._called.setdefault(key, {})[known.id] = None
 
     def told_by(self, selector: Selector, before: bool = True) -> dict[str, list[int]]:
         """Return ids of a note's knowledge, with the other notes of each.
@@ -679,3 +679,9 @@ def _texts(version: Version) -> list[str]:
     """List all that a version says."""
     steps = [" ".join(step) for step in version.steps]
     return [text.replace("_", " ") for text in (version.alias, version.description, *version.names, *steps)]
+
+
+def _keys(subtype: str, version: Version) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return two keys of knowledge: its alias; alias with things."""
+    alias = subtype, normal(version.alias)
+    return alias, (*alias, frozenset(map(normal, version.names)) or normal(version.description))

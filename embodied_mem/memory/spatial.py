@@ -230,9 +230,9 @@ def _chain(index: SpatialIndex, node: int, outer: int, relations: Sequence[str],
     return []
 
 
-SHOWN = ("in", "on")
 _MAX_LOOKED_AT = 16
 """Things of a class that are looked at."""
+SHOWN = ("in", "on")
 """Relations that a look at a receptacle shows; "under" is none of them."""
 
 _MAX_VISITED = 64
@@ -921,8 +921,8 @@ class SpatialMemory(RecordMemory):
         """Return the words that are classes of things, furniture aside."""
         with self.graph.snapshot() as now:
             return {
-                kind for kind, numbers in self._index.of_kinds(words).items()
-                if not any(self._is_furniture(number, now) for number in numbers[:_MAX_LOOKED_AT])
+                kind for kind, numbers in self._index.of_kinds(words, _MAX_LOOKED_AT).items()
+                if not any(self._is_furniture(number, now) for number in numbers)
             }  # fmt: skip
 
     def _is_furniture(self, number: int, now: Snapshot) -> bool:

@@ -510,13 +510,19 @@ class SpatialIndex:
             self._asked = phrases, {}
         return self._asked[1]
 
-    def of_kinds(self, kinds: Iterable[str]) -> dict[str, list[int]]:
-        """Return ids of things in all places, by class."""
-        codes = [code for code in map(self._kinds.find, kinds) if code is not None]
+    def of_kinds(self, kinds: Iterable[str], most: int) -> dict[str, list[int]]:
+        """Return ids of things by class, at `most` so many each."""
         nodes: dict[str, list[int]] = {}
-        for here in self._things_of_kinds(codes).values() if codes else ():
-            for kind, numbers in here.items():
-                nodes.setdefault(kind, []).extend(numbers)
+        for kind in kinds:
+            if (code := self._kinds.find(kind)) is None:
+                continue
+            some = list[int]()
+            for page, _ in enumerate(self._nodes.pages()):
+                some += self._nodes.where(page, _KIND, code, _PLACE)[0]
+                if len(some) >= most:
+                    break
+            if some:
+                nodes[kind] = some[:most]
         return nodes
 
     def _things_of_kinds(self, codes: Sequence[int]) -> dict[int, dict[str, list[int]]]:

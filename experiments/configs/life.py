@@ -51,7 +51,6 @@ def config() -> Config:
         data=dataclasses.replace(
             base.data, no_brief=0.0, banks=("pool", "pool", "committed", "empty"), memory_weight=5, new_names=0.3
         ),
-        compiler_sft=dataclasses.replace(base.compiler_sft, steps=7200),
         executor_correction=dataclasses.replace(
             base.executor_correction,
             num_games=512,
