@@ -135,8 +135,8 @@ def names(thing: str) -> re.Pattern[str]:
     """Make a thing's pattern for `folded` text, in any number or possessive.
 
     Between words stand blanks, line breaks, underscores, quotation marks, hyphens, or nothing. Digits that go on, as in
-    "mug 10" for "mug 1", are another thing. In scripts without spaces any place in a text counts, and a Korean word may
-    have any ending. A thing of more than 2,000 characters is sought as it is written.
+    "mug 10" for "mug 1", are another thing; leading zeros make none. In scripts without spaces any place in a text
+    counts, and a Korean word may have any ending. A thing of more than 2,000 characters is sought as it is written.
     """
     asked = " ".join(folded(thing).replace("_", " ").split())
     asked = _OWNER.sub(r"\g<1>", _ARTICLE.sub("", asked))
@@ -157,6 +157,8 @@ def names(thing: str) -> re.Pattern[str]:
 def _spelled(word: str, last: bool) -> str:
     if _UNSPACED_LETTER.match(word):
         return r"\s*".join(map(re.escape, word))
+    if word.isdecimal():
+        return "0*" + (word.lstrip("0") or "0")
     if not word[:1].isalpha() or _HANGUL.match(word):
         return re.escape(word)
     ends = sorted(forms(word) if last else {word}, key=lambda form: (-len(form), form))

@@ -72,6 +72,7 @@ def test_singular_and_plural_are_the_same_thing(one, many):
     ("asked", "told"),
     [
         ("mug 1", "mug 10"),
+        ("mug 01", "mug 101"),
         ("mug 1", "mug 2"),
         ("mug", "smug"),
         ("news", "a new cup"),
@@ -91,6 +92,7 @@ def test_other_things_stay(asked, told):
 
 
 WRITTEN = [
+    ("mug 1", "Mug_01"), ("Mug_01", "the mug 1"),
     ("猫", "我的猫叫小白。"), ("月亮七号", "我的密码是月亮\n七号。"), ("東京", "東京に住んでいます"),
     ("ﾈｺ", "うちのネコ"), ("カップ", "コーヒーカップは棚です"), ("고양이", "제 고양이는 나비예요"),
     ("서울", "저는 서울에 살아요"), ("차", "제 차는 빨개요"), ("แมว", "ฉันชอบแมวมาก"),
