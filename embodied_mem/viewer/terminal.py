@@ -26,7 +26,8 @@ import numpy as np
 from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.images import png
 from embodied_mem.memory.folder_events import folder_scope, is_store_folder
-from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.graph import Scope
+from embodied_mem.memory.lifelong import SERVER_ADDRESSES, LifelongMemory
 from embodied_mem.memory.record import Record
 from embodied_mem.viewer.page import page
 
@@ -111,15 +112,17 @@ def main(arguments: Sequence[str] | None = None, prog: str = "embodied-mem view"
     parser = argparse.ArgumentParser(
         prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("path", type=pathlib.Path, help="a file of --trace, or a memory's folder")
+    parser.add_argument("path", help="a file of --trace, a memory's folder, or the address of a server")
     parser.add_argument("--out", type=pathlib.Path, help="default: the path's name with .html, in the present folder")
     for field in ("user", "robot", "environment"):
         parser.add_argument(f"--{field}", help="of the memory's scope; default: what the folder says")
     options = parser.parse_args(None if arguments is None else list(arguments))
-    path = options.path
-    if is_store_folder(path):
-        scope = folder_scope(path, user=options.user, robot=options.robot, environment=options.environment)
-        with LifelongMemory.open(path, scope, read_only=True) as memory:
+    path, is_server = pathlib.Path(options.path), options.path.startswith(SERVER_ADDRESSES)
+    if is_server or is_store_folder(path):
+        fields = {name: getattr(options, name) for name in ("user", "robot", "environment")}
+        given = {name: value for name, value in fields.items() if value is not None}
+        scope = Scope(**given) if is_server else folder_scope(path, **given)
+        with LifelongMemory.open(options.path, scope, read_only=True) as memory:
             data = memory_data(memory)
     elif path.is_file():
         data = trace_data(path)

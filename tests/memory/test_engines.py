@@ -16,6 +16,7 @@ import pytest
 
 from embodied_mem.errors import InvalidInputError, StorageError
 from embodied_mem.memory import LifelongMemory, MemoryStore, Scope, cli
+from embodied_mem.viewer import terminal as view
 from experiments.attacks.cluster import Cluster, programs
 from experiments.attacks.notes_module import Notes
 
@@ -178,6 +179,8 @@ def test_one_history_has_one_hash_at_any_step_on_both_engines_and_moves_between_
     assert "drink 2" not in said("replay", cluster.url, *of, "--to", 2)
     with pytest.raises(InvalidInputError, match="to: expected a number from 0, the snapshot, to 4, the last event"):
         cli.main(["replay", str(tmp_path / "ann"), "--to", "5"])
+    assert view.main([cluster.url, *of, "--out", str(tmp_path / "a.html")], output=io.StringIO()) == 0
+    assert "I like drink 3." in (tmp_path / "a.html").read_text()
     # An export moves a scope to the other engine and back.
     ben = ["--user", "ben"]
     with LifelongMemory.open(tmp_path / "ben", Scope(user="ben")) as memory:

@@ -24,7 +24,7 @@ from embodied_mem.errors import DataNotFoundError, InvalidInputError
 from embodied_mem.language.chat import ChatModel
 from embodied_mem.memory.folder_events import folder_scope, is_store_folder
 from embodied_mem.memory.images import Image, pictures_of
-from embodied_mem.memory.lifelong import LifelongMemory
+from embodied_mem.memory.lifelong import SERVER_ADDRESSES, LifelongMemory
 from embodied_mem.memory.observation import Perception
 from embodied_mem.memory.words import spelling
 
@@ -57,7 +57,7 @@ def main(
         "--least", type=float, default=0.5, help="confidence of a fact; below, it is text; default: 0.5"
     )
     parser.add_argument("--max_tokens", type=int, default=800, help="of the model's answer; default: 800")
-    parser.add_argument("--memory", type=pathlib.Path, help="folder that keeps the step; made if there is none")
+    parser.add_argument("--memory", help="folder that keeps the step; made if there is none")
     parser.add_argument("--place", default=None, help="room of the step; a new room ends the look around the last")
     parser.add_argument("--keep", action="store_true", help="the memory keeps the pictures, not only hash and path")
     parser.add_argument("--show_prompt", action="store_true", help="print what a model would be asked, and ask nobody")
@@ -73,6 +73,8 @@ def main(
     if options.show_prompt:
         print(*filled_prompt(options.caption, options.action, ()), sep="\n\n", file=output)
         return 0
+    if options.memory is not None and options.memory.startswith(SERVER_ADDRESSES):
+        raise InvalidInputError(f"--memory: expected a folder, got the address {options.memory}")
     eyes = Perceiver(_model(options), least=options.least, max_tokens=options.max_tokens)
     if options.memory is None:
         view = eyes.perceive(pictures_of(options.pictures), options.caption, options.action)

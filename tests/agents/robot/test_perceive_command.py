@@ -113,6 +113,7 @@ def test_what_a_model_is_asked_can_be_looked_at(picture):
         ((), "expected pictures, a --caption, or both"),
         (("--caption", "x", "--server", "http://localhost:1/v1"), "expected --model NAME"),
         (("--caption", "x", "--model", "eyes"), "expected --model NAME and --server URL"),
+        (("--caption", "x", "--memory", "postgresql://h/m"), "--memory: expected a folder, got the address"),
         (("--caption", "x", "--server", "u", "--folder", "f"), "expected --server or --folder"),
     ],
 )
