@@ -54,10 +54,11 @@ BoostedTrees MakeTrees(double bias, std::size_t depth, std::vector<std::int32_t>
   return {bias, depth, std::move(features), std::move(limits), std::move(leaves)};
 }
 
-std::vector<double> Chances(const BoostedTrees& self, const std::vector<float>& features, std::size_t count) {
-  const std::size_t width = count ? features.size() / count : 0;
+std::vector<double> Chances(const BoostedTrees& self, const py::array_t<float, py::array::c_style>& features) {
+  if (features.ndim() != 2) throw InvalidInputError("expected a row of features for each pair");
+  const auto count = static_cast<std::size_t>(features.shape(0)), width = static_cast<std::size_t>(features.shape(1));
   for (std::int32_t at : self.features)
-    if (count && (at < 0 || static_cast<std::size_t>(at) >= width))
+    if (at < 0 || static_cast<std::size_t>(at) >= width)
       throw InvalidInputError("expected trees over " + std::to_string(width) + " features");
   return self.Chances(features.data(), count, width);
 }
@@ -81,11 +82,7 @@ void BindSupersession(py::module_& parent) {
   py::class_<BoostedTrees>(module, "BoostedTrees")
       .def(py::init(&MakeTrees), py::arg("bias"), py::arg("depth"), py::arg("features"), py::arg("limits"),
            py::arg("leaves"))
-      .def("chances",
-           [](const BoostedTrees& self, const Statement& now, const std::vector<const Statement*>& olds,
-              const std::vector<double>& distances, std::size_t num_kinds, const std::vector<std::size_t>& differing) {
-             return Chances(self, FeaturesOf(now, olds, distances, num_kinds, differing), olds.size());
-           });
+      .def("chances", &Chances);
 }
 
 }  // namespace embodied_mem

@@ -42,7 +42,7 @@ from .people import (
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, sorted_union, squashed
 from .stored_modules import Selector
-from .supersession import RareWords, Statement, chances, is_about_another, should_be_first, statement
+from .supersession import ENCODER, RareWords, Statement, chances, is_about_another, should_be_first, statement
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, stem, tells_when, words_of
 
@@ -295,7 +295,8 @@ class NoteMemory(RecordMemory):
         if not its:
             return {}
         olds = [self._statement(notes[other].text) for other in its]
-        chance = chances(self._statement(text), olds, list(its.values()))
+        cosines = self._vectors.cosines(text, its) if self.embedder.name.startswith(ENCODER) else None
+        chance = chances(self._statement(text), olds, list(its.values()), cosines)
         matches = [other for other, p in zip(its, chance) if should_be_first(p, text, notes[other].text, its[other])]
         if matches:
             kinds = things({*words_of(text), *(word for other in matches for word in words_of(notes[other].text))})

@@ -8,8 +8,8 @@ people, denial, cue words, distance, and all that relative to the other candidat
 
     p = 1 / (1 + exp(-(b + sum over t of v[t, leaf of x in tree t]))),
 
-made by `experiments/package_data/supersession.py` from generated statements alone. `should_be_first` also asks for a
-shared topic.
+made by `experiments/package_data/supersession.py` from generated statements and written ones. Beside MiniLM other trees
+judge, whose x also has the cosine of its vectors. `should_be_first` also asks for a shared topic.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ Chosen on the half `dev` of natural corrections and on dev of `robot_week`.
 """
 _MAX_FRAGMENT = 12
 """Words of a statement that may replace the last one without a shared topic."""
-_WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
+WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
+OF_ENCODER = WEIGHTS.with_name("supersession_minilm.json")
+ENCODER = "minilm-384-"
+"""How the name of an encoder begins whose cosines the other trees know."""
 _WIDTH = 128
 """Numbers of a word vector that are compared: the table is made so that the first ones say most."""
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\d+(?:[:.]\d\d)+|\d+(?:st|nd|rd|th)?|[^\W\d_]+(?:['’][^\W\d_]+)?|\?")
@@ -288,20 +291,33 @@ def _has_table() -> bool:
     return all((TABLE / name).is_file() for name in FILES)
 
 
-def features(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> np.ndarray:
+def features(
+    new: Statement, olds: Sequence[Statement], distances: Sequence[float], cosines: np.ndarray | None = None
+) -> np.ndarray:
     """Make float32[N, F] of a new statement and N earlier ones.
 
     Args:
         new: the new statement.
         olds: earlier ones of the same speaker.
         distances: how many statements of anybody before the new one each was said; 1 for the last.
+        cosines: float32[N], of the encoder's vectors of the new one and each; these and how far each is above the
+            largest of the others are two more features.
     """
-    return np.asarray(_native.supersession.features(new, olds, distances, len(_KINDS), _DIFFERING))
+    rows = np.asarray(_native.supersession.features(new, olds, distances, len(_KINDS), _DIFFERING))
+    if cosines is None:
+        return rows
+    best = cosines.argmax()
+    others = np.full_like(cosines, cosines[best])
+    others[best] = np.delete(cosines, best).max(initial=0)
+    return np.column_stack([rows, cosines, cosines - others])
 
 
-def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> list[float]:
+def chances(
+    new: Statement, olds: Sequence[Statement], distances: Sequence[float], cosines: np.ndarray | None = None
+) -> list[float]:
     """Give the chances that each older statement is replaced; arguments as `features`."""
-    return list(_trees().chances(new, olds, distances, len(_KINDS), _DIFFERING)) if olds else []
+    trees = _trees(WEIGHTS if cosines is None else OF_ENCODER)
+    return list(trees.chances(features(new, olds, distances, cosines))) if olds else []
 
 
 def should_be_first(chance: float, new: str, old: str, distance: float = 1) -> bool:
@@ -353,7 +369,7 @@ def _topics(words: Iterable[str]) -> set[str]:
 
 
 @functools.cache
-def _trees() -> Any:
-    data = json.loads(_WEIGHTS.read_text())
+def _trees(path: pathlib.Path) -> Any:
+    data = json.loads(path.read_text())
     flat = (list(itertools.chain.from_iterable(data[name])) for name in ("feature", "limit", "leaf"))
     return _native.supersession.BoostedTrees(data["bias"], data["depth"], *flat)

@@ -36,6 +36,7 @@ from embodied_mem.evaluation.intervals import success_row
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.tables import markdown
 from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.memory.embedders import CachedEmbedder, Embedder
 from embodied_mem.memory.words import content_words
 from embodied_mem.progress import Progress
 
@@ -164,10 +165,10 @@ def _turn(statement: str) -> tuple[str, str]:
     return (who, text) if text else ("", who)
 
 
-def score(item: dict[str, Any]) -> dict[str, float]:
+def score(item: dict[str, Any], embedder: Embedder | None = None) -> dict[str, float]:
     """Tell one item and ask its question; measures are in [0, 1]."""
     asker, statements = item["asker"], [row["text"] for row in item["said"]]
-    memory = LifelongMemory(Scope(user=asker))
+    memory = LifelongMemory(Scope(user=asker), embedder=embedder)
     for row in item["said"]:
         memory.tell(row["text"], speaker="" if row["speaker"] == asker else row["speaker"])
     items = memory.retrieve(item["question"], k=3).items
@@ -202,13 +203,19 @@ def main() -> None:
     parser.add_argument("--result", type=output_file, help="JSON file to write, of the blind items")
     parser.add_argument("--natural", choices=HALVES, help="this half of the items for development instead")
     parser.add_argument("--written", choices=WRITTEN_PARTS, help="this part of the written items instead")
+    parser.add_argument("--encoder", action="store_true", help="the memory has MiniLM, from its package")
     args = parser.parse_args()
+    embedder = None
+    if args.encoder:
+        from embodied_mem.models.sentence_encoders import SentenceEncoder
+
+        embedder = CachedEmbedder(SentenceEncoder.load())
     groups: dict[str, list[dict[str, float]]] = collections.defaultdict(list)
     own = natural_items(args.natural) if args.natural else written_items(args.written) if args.written else []
     its = [*_among(own)] if own else [*_blind()]
     with Progress("corrections", len(its), unit="item") as progress:
         for item, names in its:
-            row = score(item)
+            row = score(item, embedder)
             for name in names:
                 groups[name].append(row)
             progress.update()

@@ -23,8 +23,9 @@ from embodied_mem.evaluation.intervals import wilson
 from embodied_mem.evaluation.report import manifest, write_result
 from embodied_mem.evaluation.tables import markdown, rate
 from embodied_mem.memory import LifelongMemory, Scope
+from embodied_mem.memory.embedders import CachedEmbedder, Embedder
 
-from .contenders import Bm25
+from .contenders import Bm25, minilm
 from .dialogues import Turn
 from .week import KINDS, Event, Question, date_of, make_week, people
 
@@ -41,6 +42,7 @@ class WeekConfig:
     """Options of scoring."""
 
     part: str = option("report", "which weeks", choices=tuple(SEEDS))
+    encoder: bool = option(False, "`ours` has MiniLM, from its package")
     misses: bool = option(False, "print what was answers first where it is wrong; of `dev` only")
 
 
@@ -55,8 +57,11 @@ class RobotWeek:
         self, config: WeekConfig, *, models: Models | None = None, result: pathlib.Path | None = None
     ) -> dict[str, Any]:
         """Play the weeks, as `Benchmark.evaluate`."""
-        rows = [row for seed in SEEDS[config.part] for row in play(seed, config.misses and config.part == "dev")]
-        report = {**manifest(), **episodes_data("robot_week", rows, part=config.part), "kinds": _kinds(rows)}
+        embedder = CachedEmbedder(minilm()) if config.encoder else None
+        should_print = config.misses and config.part == "dev"
+        rows = [row for seed in SEEDS[config.part] for row in play(seed, should_print, embedder)]
+        options = {"part": config.part, "encoder": config.encoder}
+        report = {**manifest(), **episodes_data("robot_week", rows, **options), "kinds": _kinds(rows)}
         report["scores"] = _scores(row for row in rows if row.agent == "ours")
         if result is not None:
             write_result(result, report)
@@ -83,12 +88,12 @@ class RobotWeek:
         return {"kinds": report["kinds"], "scores": report["scores"]}
 
 
-def play(seed: int, should_print: bool = False) -> list[EpisodeResult]:
+def play(seed: int, should_print: bool = False, embedder: Embedder | None = None) -> list[EpisodeResult]:
     """Tell and ask one week; a row for each question and contender."""
     rows: list[EpisodeResult] = []
     texts: list[str] = []
     user = people(seed)[0]
-    memory, bm25 = LifelongMemory(Scope(user=user, environment="home")), Bm25()
+    memory, bm25 = LifelongMemory(Scope(user=user, environment="home"), embedder=embedder), Bm25()
     for number, event in enumerate(make_week(seed)):
         if isinstance(event, Question):
             answers = {"ours": [(item.text, item.score) for item in memory.retrieve(event.text, k=DEPTH).items]}

@@ -2,6 +2,7 @@
 
     python experiments/package_data/supersession.py            # trees of the training topics; accuracies by part
     python experiments/package_data/supersession.py --score    # accuracies of the weights that are there
+    python experiments/package_data/supersession.py --encoder  # trees beside MiniLM, which know its cosines
 
 `experiments/dialogues/corrections.txt` has the topics: older statements, newer ones that correct them, newer ones that
 do not. Topics and values are in one part each: `dev` chose number and depth of the trees, which are then made of
@@ -18,7 +19,7 @@ import pathlib
 import random
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,10 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
 from embodied_mem.atomic_file import replacing
 from embodied_mem.memory import supersession
-from embodied_mem.memory.supersession import Statement, chances, features, statement
+from embodied_mem.memory.embedders import CachedEmbedder
+from embodied_mem.memory.supersession import chances, features, statement
 from embodied_mem.memory.words import content_words
+from experiments.dialogues.contenders import minilm
 from experiments.dialogues.corrections import (
     HALVES,
     MORE_ITEMS,
@@ -255,21 +258,43 @@ def _scene(rng: random.Random, values: dict[str, list[str]], topics: list[Topic]
     return Scene([*turns, ("", dress(last))], targets, is_elliptic, topic, fill(topic.question, draws))
 
 
-def pairs(scene: Scene) -> tuple[Statement, list[Statement], list[int], list[int]]:
-    """Return the last statement, earlier ones, their distances and positions."""
-    count = len(scene.turns) - 1
-    its = [i for i in range(count) if not scene.turns[i][0]]
-    return statement(scene.turns[-1][1]), [statement(scene.turns[i][1]) for i in its], [count - i for i in its], its
+class Pairs(NamedTuple):
+    """A statement, the speaker's earlier ones, their distances, and which of them it replaces."""
+
+    new: str
+    olds: list[str]
+    distances: list[int]
+    targets: list[bool]
+
+    def features(self, encoder: CachedEmbedder | None) -> np.ndarray:
+        """Make features of all pairs; with an encoder also of its cosines."""
+        olds = [statement(old) for old in self.olds]
+        return features(statement(self.new), olds, self.distances, self.cosines(encoder))
+
+    def cosines(self, encoder: CachedEmbedder | None) -> np.ndarray | None:
+        """Give float32[N], None without an encoder."""
+        return None if encoder is None else encoder.embed(self.olds) @ encoder.embed([self.new])[0]
 
 
-def matrix(part: str, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Make features and labels of the pairs of scenes."""
-    xs, ys = [], []
+def _pairs_at(turns: list[tuple[str, str]], at: int, targets: Collection[tuple[int, int]] = ()) -> Pairs:
+    its = [i for i in range(at) if turns[i][0] == turns[at][0]]
+    olds, distances = [turns[i][1] for i in its], [at - i for i in its]
+    return Pairs(turns[at][1], olds, distances, [(at, i) in targets for i in its])
+
+
+def scene_pairs(part: str, count: int, seed: int) -> Iterator[tuple[Scene, Pairs]]:
+    """Make scenes of a part, and the pairs of their last statements."""
     for scene in scenes(part, count, seed):
-        new, olds, distances, its = pairs(scene)
-        xs.append(features(new, olds, distances))
-        ys += [i in scene.targets for i in its]
-    return np.concatenate(xs), np.array(ys)
+        at = len(scene.turns) - 1
+        yield scene, _pairs_at(scene.turns, at, {(at, i) for i in scene.targets})
+
+
+def table(rows: Sequence[Pairs], encoder: CachedEmbedder | None) -> tuple[np.ndarray, np.ndarray]:
+    """Make features and labels of pairs."""
+    rows = [row for row in rows if row.olds]
+    if encoder is not None:
+        encoder.embed(list(dict.fromkeys(text for row in rows for text in (row.new, *row.olds))))
+    return np.concatenate([row.features(encoder) for row in rows]), np.array([y for row in rows for y in row.targets])
 
 
 _FRAGMENTS = (
@@ -290,11 +315,11 @@ _VALUES.append(["monday", "tuesday", "wednesday", "thursday", "friday", "saturda
 _NATURAL_REPEATS, _WRITTEN_REPEATS, _MAX_COMPANY = 15, 4, 6
 
 
-def items_matrix(its: Sequence[Natural], repeats: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Make features and labels of items, each several times."""
+def item_pairs(its: Sequence[Natural], repeats: int, seed: int = 0) -> list[Pairs]:
+    """Make pairs of items, each several times."""
     rng = random.Random(seed)
     things = sorted({thing for item in its if (thing := _thing(item))})
-    rows = []
+    rows = list[Pairs]()
     for item in its:
         for _ in range(repeats):
             one = _with_names(_variant(item, things, rng), rng).among(its, rng, most=_MAX_COMPANY, is_near=True)
@@ -302,28 +327,18 @@ def items_matrix(its: Sequence[Natural], repeats: int, seed: int = 0) -> tuple[n
             targets = {(last, min(one.right, one.wrong))} if one.is_correction else set()
             ats = [at for at in range(1, len(one.turns)) if at == last or rng.random() < 0.4]
             rows += [_pairs_at(one.turns, at, targets) for at in ats]
-    return _table(rows)
+    return rows
 
 
-def chat_matrix(its: Sequence[Sequence[tuple[str, str]]], repeats: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Make features and labels of conversations, begun anywhere."""
-    rng, rows = random.Random(0), []
+def chat_pairs(its: Sequence[Sequence[tuple[str, str]]], repeats: int = 5) -> list[Pairs]:
+    """Make pairs of conversations, begun anywhere."""
+    rng, rows = random.Random(0), list[Pairs]()
     for chat in its:
         for _ in range(repeats):
             first = rng.randrange(len(chat))
             turns = [*chat[first:], *chat[:first]]
-            rows += [_pairs_at(turns, at, set()) for at in range(1, len(turns))]
-    return _table(rows)
-
-
-def _pairs_at(turns: list[tuple[str, str]], at: int, targets: set[tuple[int, int]]) -> tuple[np.ndarray, list[bool]]:
-    its = [i for i in range(at) if turns[i][0] == turns[at][0]]
-    olds, distances = [statement(turns[i][1]) for i in its], [at - i for i in its]
-    return features(statement(turns[at][1]), olds, distances), [(at, i) in targets for i in its]
-
-
-def _table(rows: list[tuple[np.ndarray, list[bool]]]) -> tuple[np.ndarray, np.ndarray]:
-    return np.concatenate([x for x, y in rows if y]), np.array([one for _, y in rows for one in y])
+            rows += [_pairs_at(turns, at) for at in range(1, len(turns))]
+    return rows
 
 
 def _with_names(item: Natural, rng: random.Random) -> Natural:
@@ -403,12 +418,15 @@ def _in_fewer_words(item: Natural, rng: random.Random) -> Natural:
     return item._replace(turns=turns, form=form, right=item.wrong + 1 if form == "ell" else item.right)
 
 
-def score(part: str, count: int, seed: int, should_print: bool = False) -> dict[str, float]:
+def score(
+    part: str, count: int, seed: int, should_print: bool = False, encoder: CachedEmbedder | None = None
+) -> dict[str, float]:
     """Judge scenes: right is to name what is corrected and nothing else."""
     rows: dict[str, list[bool]] = {}
-    for scene in scenes(part, count, seed):
-        new, olds, distances, its = pairs(scene)
-        chance = chances(new, olds, distances)
+    for scene, row in scene_pairs(part, count, seed):
+        olds = [statement(old) for old in row.olds]
+        chance = chances(statement(row.new), olds, row.distances, row.cosines(encoder) if olds else None)
+        its = [i for i, (who, _) in enumerate(scene.turns[:-1]) if not who]
         matches = [i for i, p in zip(its, chance) if p >= supersession.FIRST]
         kind = "corrected" if scene.targets else "not corrected"
         is_right = matches == scene.targets
@@ -467,6 +485,7 @@ def main() -> None:
     """Fit or score."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--score", action="store_true")
+    parser.add_argument("--encoder", action="store_true", help="the trees beside MiniLM, from its package")
     parser.add_argument("--misses", action="store_true", help="print what is wrong in `dev`")
     parser.add_argument("--halves", nargs="+", choices=HALVES, default=HALVES, help="of the natural items")
     parser.add_argument(
@@ -481,17 +500,20 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--rate", type=float, default=0.06)
     args = parser.parse_args()
+    encoder = CachedEmbedder(minilm()) if args.encoder else None
     if not args.score:
-        pairs_of = [matrix("train", args.scenes, 0), matrix("dev", int(0.33 * args.scenes), 0)]
-        pairs_of += [items_matrix(natural_items(half), _NATURAL_REPEATS) for half in args.halves]
-        pairs_of += [items_matrix(written_items(part), _WRITTEN_REPEATS) for part in args.written]
-        pairs_of.append(chat_matrix([*chats(), *(chats(MORE_ITEMS) if args.written else [])]))
-        x, y = (np.concatenate(both) for both in zip(*pairs_of))
-        weights = fit(args.trees, args.depth, args.rate, x, y)
-        with replacing(supersession._WEIGHTS) as temporary:
+        rows = [row for part, share in (("train", 1), ("dev", 0.33))
+                for _, row in scene_pairs(part, int(share * args.scenes), 0)]  # fmt: skip
+        for half in args.halves:
+            rows += item_pairs(natural_items(half), _NATURAL_REPEATS)
+        for part in args.written:
+            rows += item_pairs(written_items(part), _WRITTEN_REPEATS)
+        rows += chat_pairs([*chats(), *(chats(MORE_ITEMS) if args.written else [])])
+        weights = fit(args.trees, args.depth, args.rate, *table(rows, encoder))
+        with replacing(supersession.OF_ENCODER if args.encoder else supersession.WEIGHTS) as temporary:
             temporary.write_text(json.dumps(weights, separators=(",", ":")) + "\n")
     for part in ("train", "dev", "held"):
-        print(part, score(part, 1000, 1, args.misses and part == "dev"))
+        print(part, score(part, 1000, 1, args.misses and part == "dev", encoder))
 
 
 if __name__ == "__main__":

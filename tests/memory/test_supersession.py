@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+
+import numpy as np
 import pytest
 
 from embodied_mem.memory import LifelongMemory, Scope
@@ -16,8 +19,21 @@ CORRECTED = [
 ]
 
 
-def _memory(*texts: str) -> LifelongMemory:
-    memory = LifelongMemory(Scope(user="Ann"))
+class _Encoder:
+    """Vectors of the name that begins as MiniLM's: texts with a word of one topic are alike."""
+
+    name = "minilm-384-of-a-test"
+
+    def __init__(self, topic: str):
+        self.topic, self.asked = topic, collections.Counter[str]()
+
+    def embed(self, texts):
+        self.asked.update(texts)
+        return np.stack([np.eye(2, dtype=np.float32)[int(self.topic in text)] for text in texts])
+
+
+def _memory(*texts: str, embedder=None) -> LifelongMemory:
+    memory = LifelongMemory(Scope(user="Ann"), embedder=embedder)
     for text in texts:
         memory.tell(text)
     return memory
@@ -166,3 +182,21 @@ def test_chances_depend_on_words_not_on_their_order_in_the_candidates():
     assert first == second[::-1]
     assert first[0] > 0.5 > first[1]
     assert chances(new, [], []) == []
+
+
+def test_an_encoder_says_which_of_two_statements_is_replaced_and_reads_each_once():
+    old, other = "My blood test has been fixed for 1 pm on Tuesday.", "I must be at the gym by 11 am on Friday."
+    texts = old, other, "I rescheduled my blood test for Monday at 11 am."
+    assert "(earlier)" not in _memory(*texts).retrieve("blood test").render()
+    assert "(earlier)" not in _memory(*texts, embedder=_Encoder("rescheduled")).retrieve("blood test").render()
+    encoder = _Encoder("blood")
+    shown = _memory(*texts, embedder=encoder).retrieve("blood test at the gym").render()
+    assert f"{old[:-1]} (earlier)" in shown
+    assert other in shown
+    assert {encoder.asked[text] for text in texts} == {1}
+
+
+def test_what_an_encoder_that_fails_does_not_say_the_words_decide():
+    encoder = _Encoder("")
+    encoder.embed = lambda texts: 1 / 0
+    assert "(earlier)" in _memory(*CORRECTED[0][:2], embedder=encoder).retrieve("wake").render()
