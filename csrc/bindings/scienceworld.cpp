@@ -39,6 +39,8 @@ std::vector<std::string> Commands(const scienceworld::Env& env) {
   return scienceworld::ValidCommands(env.world(), env.task()->teleports, env.task()->wires);
 }
 
+std::pair<int, int> Subgoals(const scienceworld::Env& env) { return {env.subgoals_met(), env.num_subgoals()}; }
+
 }  // namespace
 
 void BindScienceworld(py::module_& parent) {
@@ -63,9 +65,10 @@ void BindScienceworld(py::module_& parent) {
            }),
            py::arg("task"), py::arg("seed") = 0)
       .def_property_readonly("admissible_commands", [](const Handle& self) { return Commands(self.env); })
+      .def_property_readonly("listed_names",
+                             [](const Handle& self) { return scienceworld::ListedNames(self.env.world()); })
       .def_property_readonly("score", [](const Handle& self) { return self.env.score(); })
-      .def_property_readonly(
-          "subgoals", [](const Handle& self) { return std::pair(self.env.subgoals_met(), self.env.num_subgoals()); })
+      .def_property_readonly("subgoals", [](const Handle& self) { return Subgoals(self.env); })
       .def(
           "look", [](const Handle& self) { return TextToPython(self.env.Look()); }, "The room, without a step.")
       .def(
@@ -76,6 +79,10 @@ void BindScienceworld(py::module_& parent) {
              return std::make_unique<VectorEnvHandle<ScienceworldWorld>>(num_envs, max_steps, num_threads);
            }),
            py::arg("num_envs"), py::arg("max_steps"), py::arg("num_threads"))
+      .def(
+          "subgoals",
+          [](const VectorEnvHandle<ScienceworldWorld>& self, std::size_t i) { return Subgoals(self.envs().env(i)); },
+          py::arg("index"), "(met, total) of one env.")
       .def(
           "admissible_commands",
           [](const VectorEnvHandle<ScienceworldWorld>& self, std::size_t i) { return Commands(self.envs().env(i)); },

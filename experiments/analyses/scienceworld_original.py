@@ -3,8 +3,10 @@
     taskset -c 0 python -m experiments.analyses.scienceworld_original FOLDER --games find-plant --result RESULT
 
 Episodes of the original are recorded in FOLDER once: three in five of random commands, one with wrong and malformed
-ones among them, one along the original's solution with detours. The native world then plays what was recorded. The
-Java process runs with equal hashes for all objects (`-XX:hashCode=2`), since it lists equal names in their order.
+ones among them, one along the original's solution with detours. The native world then plays what was recorded. In
+episodes of their own the list of valid commands is recorded after each tenth step. Listing draws from the generator of
+the original's bees, so such an episode ends where they are seen to fly otherwise. The Java process runs with equal
+hashes for all objects (`-XX:hashCode=2`), since it lists equal names in their order.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from embodied_mem.worlds.scienceworld.capture import NATIVE_GAMES, capture  # th
 from embodied_mem.worlds.scienceworld.engine import Env, Task, read_task
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator
 
+_LISTS_EVERY = 10
+_LIST_ENTRY = re.compile(r"(look at|look in|focus on|pick up|put down|go to|\w+) (.+)")
 _RARE = ("focus", "reset", "task", "look", "inventory")
 _KINDS = ("random", "random", "random", "wrong", "gold")
 _TEMPLATES = (
@@ -71,7 +75,7 @@ def wrong_command(names: list[str], command: str, rng: random.Random) -> str:
 
 
 def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str, steps: int) -> dict[str, Any]:
-    """Return an episode: commands, texts, scores, ends, rooms, inventories."""
+    """Return an episode: commands, texts, scores, ends, rooms, inventories, lists."""
     rng = random.Random(seed)
     game, _, number = beginning["id"].partition("/")
     gold = simulator.gold_path(game, int(number))[::-1] if kind == "gold" else []
@@ -80,6 +84,7 @@ def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str
     env = Env(_read(beginning))
     episode: dict[str, Any] = {"kind": kind, "first": f"{simulator.first_text.rstrip()}\n\n{simulator.goal}"}
     rows: list[list[Any]] = []
+    lists: dict[str, list[str]] = {}
     began = _cpu_s(simulator.process.pid)
     text = ""
     while len(rows) < steps and not (rows and rows[-1][3]):
@@ -94,10 +99,12 @@ def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str
         look, inventory = simulator._ask("freeActionLook"), simulator._ask("freeActionInventory")
         rows.append([command, text, score, over or score < 0, look, inventory])
         env.step(command)
-    return episode | {"cpu_s": _cpu_s(simulator.process.pid) - began, "rows": rows, "commands": []}
+        if kind == "lists" and len(rows) % _LISTS_EVERY == 0 and not rows[-1][3]:
+            lists[str(len(rows))] = simulator.admissible_commands()
+    return episode | {"cpu_s": _cpu_s(simulator.process.pid) - began, "rows": rows, "lists": lists}
 
 
-def difference(task: Task, episode: dict[str, Any], lists: bool) -> tuple[int, tuple[str, str, str] | None]:
+def difference(task: Task, episode: dict[str, Any]) -> tuple[int, tuple[str, str, str] | None]:
     """Return the steps played, and what differs first with both texts."""
     env = Env(task)
     if env.observation.strip() != episode["first"].strip():
@@ -109,11 +116,33 @@ def difference(task: Task, episode: dict[str, Any], lists: bool) -> tuple[int, t
         ):  # fmt: skip
             if theirs.strip() != ours.strip():
                 return count, (what, theirs, ours)
-    if lists and episode["commands"]:
-        theirs, ours = "\n".join(sorted(episode["commands"])), "\n".join(sorted(env.admissible_commands))
-        if theirs != ours:
-            return len(episode["rows"]) - 1, ("commands", theirs, ours)
+        if theirs_listed := episode.get("lists", {}).get(str(count + 1)):
+            theirs, ours = "\n".join(native_names(env, theirs_listed)), "\n".join(env.admissible_commands)
+            if theirs != ours:
+                return count, ("commands", theirs, ours)
     return len(episode["rows"]), None
+
+
+def native_names(env: Env, commands: list[str]) -> list[str]:
+    """Return the original's list with native names where it draws one."""
+    theirs, ours = ([c[8:] for c in each if c.startswith("look at ")] for each in (commands, env.admissible_commands))
+    if theirs == ours:
+        return commands
+    lists_by_step = env.listed_names
+    count = collections.Counter(name for own in lists_by_step for name in own)
+    is_random = [a in own and all(count[name] > 1 for name in own) for a, own in zip(theirs, lists_by_step)]
+    return [_rename(command, {a: b for a, b, d in zip(theirs, ours, is_random) if a == b or d}) for command in commands]
+
+
+def _rename(command: str, names: dict[str, str]) -> str:
+    match = _LIST_ENTRY.fullmatch(command)
+    if match is None or match[2] in names:
+        return f"{match[1]} {names[match[2]]}" if match else command
+    for middle in re.finditer(" (to|into|on) ", match[2]):
+        first, second = match[2][: middle.start()], match[2][middle.end() :]
+        if first in names and second in names:
+            return f"{match[1]} {names[first]}{middle[0]}{names[second]}"
+    return command
 
 
 def _cpu_s(pid: int) -> float:
@@ -130,25 +159,29 @@ def _read(beginning: dict[str, Any]) -> Task:
 
 
 def _record_game(simulator: Simulator, game: str, arguments: argparse.Namespace) -> None:
-    """Append episodes to a game's file until it has the steps wanted."""
+    """Append episodes to a game's file until it is complete."""
     file = arguments.folder / f"{game}.jsonl.gz"
     earlier = list(_episodes(file)) if file.exists() else []
-    steps, count = sum(len(episode["rows"]) for _, episode in earlier), len(earlier)
+    goals = {"steps": arguments.steps, "lists": arguments.lists}
+    totals = {"steps": sum(len(episode["rows"]) for _, episode in earlier if episode["kind"] != "lists")}
+    totals["lists"] = sum(len(episode.get("lists", ())) for _, episode in earlier)
+    counts = collections.Counter("lists" if episode["kind"] == "lists" else "steps" for _, episode in earlier)
     variations = simulator.num_variations(game)
     beginnings = {int(beginning["id"].partition("/")[2]): beginning for beginning, _ in earlier}
-    while steps < arguments.steps:
+    while missing_kinds := [what for what in goals if totals[what] < goals[what]]:
+        count = counts[missing_kinds[0]]
         block = count // (arguments.variations * len(_KINDS))  # of all kinds; each has other variations
         number = (count % arguments.variations * variations // arguments.variations + block) % variations
         if number not in beginnings:
             beginnings[number] = capture(simulator, game, number)
         kind = _KINDS[(count + count // arguments.variations) % len(_KINDS)]
-        episode = record(simulator, beginnings[number], kind, f"{game}/{count}", arguments.episode)
-        if arguments.lists and not episode["rows"][-1][3]:
-            episode["commands"] = simulator.admissible_commands()
+        if missing_kinds[0] == "lists":
+            kind = "lists"
+        episode = record(simulator, beginnings[number], kind, f"{game}/{kind}/{count}", arguments.episode)
         with gzip.open(file, "at", encoding="utf-8") as stream:
             stream.write(json.dumps([beginnings[number], episode]) + "\n")
-        steps += len(episode["rows"])
-        count += 1
+        totals[missing_kinds[0]] += len(episode["lists"] if kind == "lists" else episode["rows"])
+        counts[missing_kinds[0]] += 1
 
 
 def _env_kb(folder: Path, game: str) -> float:
@@ -179,20 +212,31 @@ def cause(command: str, what: str, theirs: str, ours: str) -> str:
 def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
     causes: collections.Counter[str] = collections.Counter()
     kinds: collections.Counter[str] = collections.Counter()
+    lists: collections.Counter[str] = collections.Counter()
     steps, original_s, native_s, ids, load_s = 0, 0.0, 0.0, set(), list[float]()
     for beginning, episode in _episodes(arguments.folder / f"{game}.jsonl.gz"):
         began = time.process_time()
         task = _read(beginning)
         Env(task)
         load_s.append(time.process_time() - began)
-        count, first = difference(task, episode, arguments.lists)
+        count, first = difference(task, episode)
         commands = [row[0] for row in episode["rows"]]
+        if episode["kind"] == "lists":
+            lists_by_step = {
+                step: each for step, each in episode["lists"].items() if int(step) <= count + (first is not None)
+            }
+            lists.update(lists=len(lists_by_step), commands=sum(map(len, lists_by_step.values())))
+            if first and first[0] in ("look", "text") and lists_by_step:  # as bees do
+                lists["disturbed"] += 1
+                continue
         if first:
             key = cause((["", *commands])[count + 1] or "-", *first)
             if not causes[key] and arguments.show:
                 print(f"== {beginning['id']} {key}\n{commands[: count + 1]}")
                 print("\n".join(difflib.unified_diff(first[1].split("\n"), first[2].split("\n"), n=1, lineterm="")))
             causes[key] += 1
+        if episode["kind"] == "lists":
+            continue
         steps += max(count, 1)
         ids.add(beginning["id"])
         kinds[episode["kind"]] += count
@@ -204,7 +248,9 @@ def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "load_ms": round(1000 * statistics.median(load_s), 2),
         "variations": len(ids), "steps": steps, "kinds": dict(kinds), "differences": sum(causes.values()),
-        "per_1000_steps": round(1000 * sum(causes.values()) / steps, 1), "native_steps_per_s": round(steps / native_s),
+        "per_1000_steps": round(1000 * sum(causes.values()) / steps, 1), "lists": lists["lists"],
+        "listed_commands": lists["commands"], "disturbed_episodes": lists["disturbed"],
+        "native_steps_per_s": round(steps / native_s),
         "original_steps_per_s": round(steps / original_s), "causes": dict(causes.most_common()),
     }  # fmt: skip
 
@@ -218,14 +264,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000, help="of each task")
     parser.add_argument("--episode", type=int, default=50, help="steps of an episode")
     parser.add_argument("--simplifications", default="")
-    parser.add_argument(
-        "--lists", action="store_true", help="record and compare lists of commands at the ends of episodes too"
-    )
+    parser.add_argument("--lists", type=int, default=20, help="lists of valid commands of each task")
     parser.add_argument("--show", action="store_true", help="show the first difference of each cause")
     parser.add_argument("--result", type=Path)
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    if arguments.steps:
+    if arguments.steps or arguments.lists:
         with Simulator(arguments.simplifications, SOLVES_S) as simulator:
             for game in arguments.games:
                 _record_game(simulator, game, arguments)

@@ -41,11 +41,12 @@ std::string MoveTo(World* world, Id id, Id to) {
 std::string Pour(World* world, Id id, Id to) {
   const Thing& thing = (*world)[id];
   if (!thing.movable) return "The " + thing.name + " is not moveable.";
+  const Thing& target = (*world)[to];
+  const char* const no_container = "That can't be moved there, because it's not a container.";
   if (thing.container) {
     if (to == id) return "You can't move something into itself.";
     if (!thing.open) return "The " + thing.name + " can't be poured out, because it's not open.";
-    const Thing& target = (*world)[to];
-    if (!target.container && !target.shut) return "That can't be moved there, because it's not a container.";
+    if (!target.container && !target.shut) return no_container;
     const std::string refusal = Refusal(*world, id, to);
     if (!refusal.empty()) return refusal;
     if (thing.inside.empty() && thing.bare) return "The " + thing.name + " is empty, so there's nothing to pour.";
@@ -62,6 +63,7 @@ std::string Pour(World* world, Id id, Id to) {
     return "The " + (*world)[outer].name + " the " + thing.name + " is in is not movable.";
   if (Is(thing, "solid")) return "I'm not sure how to pour a solid.";
   if (Is(thing, "gas")) return "You can't pour a gas directly.";
+  if (to != id && !target.container && !target.shut) return no_container;
   const std::string refusal = Refusal(*world, id, to);
   if (!refusal.empty()) return refusal;
   const bool connected = world->Disconnect(id);

@@ -10,7 +10,7 @@ namespace {
 int NamedEnd(const World& world, Id* id) {
   const Thing& thing = world[*id];
   if (thing.kind != Kind::kTerminal) return -1;
-  *id = thing.parent;
+  *id = thing.other;
   return thing.ticks;
 }
 
@@ -46,7 +46,7 @@ std::string Connect(World* world, Id first, Id second) {
 std::string Disconnect(World* world, Id id) {
   const Thing& thing = (*world)[id];
   if (thing.kind == Kind::kTerminal)
-    return "You must disconnect entire objects (such as " + (*world)[thing.parent].name +
+    return "You must disconnect entire objects (such as " + (*world)[thing.other].name +
            ") instead of just single terminals";
   world->Disconnect(id);
   return thing.name + " has been disconnected";

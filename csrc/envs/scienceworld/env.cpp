@@ -9,6 +9,7 @@
 #include "envs/scienceworld/circuits.h"
 #include "envs/scienceworld/say.h"
 #include "envs/scienceworld/tick.h"
+#include "envs/scienceworld/valid.h"
 
 namespace embodied_mem::scienceworld {
 namespace {
@@ -55,8 +56,10 @@ void Env::Step(std::string_view action) {
   if (ended()) return;
   ++num_steps_;
   const bool asks_task = IsWord(action, "task");
-  if (asks_task || IsWord(action, "help")) {
-    observation_ = asks_task ? "Task description:\n" + task_->goal : Help(task_->teleports, task_->wires);
+  if (asks_task || IsWord(action, "help") || IsWord(action, "objects")) {
+    observation_ = IsWord(action, "objects") ? ObjectNames(world_)
+                   : asks_task               ? "Task description:\n" + task_->goal
+                                             : Help(task_->teleports, task_->wires);
     return;
   }
   if (!question_.empty()) {

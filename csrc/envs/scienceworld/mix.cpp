@@ -142,7 +142,7 @@ std::string MixPaints(const World& world, const std::vector<Id>& inside, Thing* 
 
 std::string Mix(World* world, Id id) {
   const Thing& thing = (*world)[id];
-  const std::vector<Id> inside = thing.inside;
+  const std::vector<Id> inside = world->Sorted(id);
   const std::size_t count = inside.size() + (ShowsEnds(thing.kind) ? 2 : 0);
   if (count == 0 && thing.bare) return {};
   if (thing.kind == Kind::kAgent) return "There is only one thing (inventory)";

@@ -44,7 +44,8 @@ bool CarriesPollen(const World& world, const Thing& thing) {
 std::string Inside(const World& world, const Thing& thing, Id id, const char* preposition, bool close) {
   const std::string begin = std::string(preposition) + " the " + Burnt(thing, thing.name) + " is: ";
   if (!close || !ListsInLines(thing)) return begin + List(world, world.Sorted(id)) + ".";
-  return begin + "\n" + (thing.inside.empty() ? "\tnothing" : Lines(world, world.Sorted(id)));
+  const std::vector<Id> inside = world.Sorted(id);
+  return begin + "\n" + (inside.empty() ? "\tnothing" : Lines(world, inside));
 }
 
 std::string LinkName(const World& world, Id link) {
@@ -115,15 +116,15 @@ std::string Describe(const World& world, Id id, bool close) {
       return (vowel ? "an " : "a ") + looks;
     }
     case Kind::kTerminal:
-      if (!ShowsEnds(world[thing.parent].kind)) return "<ERROR: Could not retrieve object description>";
-      return a + ". it is connected to: " + LinkName(world, world[thing.parent].link[thing.ticks]) + ".";
+      if (!ShowsEnds(world[thing.other].kind)) return "<ERROR: Could not retrieve object description>";
+      return a + ". it is connected to: " + LinkName(world, world[thing.other].link[thing.ticks]) + ".";
     case Kind::kPicture: return close && !thing.words.empty() ? a + thing.words : a;
     case Kind::kDrawer: {
       if (!close) return a;
       if (!thing.open) return a + ".  The " + thing.name + " is closed.";
       return a + ". " + Inside(world, thing, id, "In", true);
     }
-    case Kind::kBook: return "A " + thing.name + thing.words;
+    case Kind::kBook: return "A " + Burnt(thing, thing.name) + thing.words;
     case Kind::kThermometer:
       return a + ", currently reading a temperature of " + std::to_string(std::lround(thing.material.celsius)) +
              " degrees celsius";
@@ -183,11 +184,12 @@ std::string Describe(const World& world, Id id, bool close) {
     }
     case Kind::kPlane: {
       std::string text = "an inclined plane" + thing.words;
-      if (thing.inside.empty()) return text;
-      text += ", with:  ";
+      const char* before = ", with:  a ";
       for (const Id inner : thing.inside) {
+        if (world[inner].kind == Kind::kTerminal) continue;
         const double percent = world[inner].slid * thing.slope;
-        text += (inner == thing.inside[0] ? "a " : ", a ") + DisplayName(world, inner);
+        text += before + DisplayName(world, inner);
+        before = ", a ";
         if (percent >= 100) text += " at the bottom of the plane";
         else if (percent < 1) text += " at the top of the plane";
         else text += " approximately " + std::to_string(std::lround(percent)) + "% down the plane";
@@ -208,15 +210,16 @@ std::string DescribeInside(const World& world, Id id) {
     return "It's not clear how to look inside of that.";
   if (!thing.open) return "The " + thing.name + " isn't open, so you can't see inside.";
   if (thing.inside.empty() && thing.bare) return "There is nothing in the " + thing.name + ".";
+  const std::vector<Id> inside = world.Sorted(id);
   std::string text = "Inside the " + thing.name + " is: \n";
-  for (const Id inner : world.Sorted(id)) text += "\t" + Describe(world, inner) + "\n";
-  if (thing.inside.empty()) text += "\tnothing\n";
+  for (const Id inner : inside) text += "\t" + Describe(world, inner) + "\n";
+  if (inside.empty()) text += "\tnothing\n";
   std::string doors;
   for (const Id door : thing.kind == Kind::kRoom ? world.DoorsOf(id) : std::vector<Id>{})
     doors += (doors.empty() ? "" : ", ") + Describe(world, door);
   const Id drain = thing.kind == Kind::kRoom ? kNone : thing.drain;
   if (drain != kNone) doors = Describe(world, drain);
-  if (!doors.empty()) text += std::string(thing.inside.empty() ? "" : "\n") + " You also see: " + doors + ".";
+  if (!doors.empty()) text += std::string(inside.empty() ? "" : "\n") + " You also see: " + doors + ".";
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text;
 }
@@ -257,14 +260,17 @@ std::vector<std::string> Names(const World& world, Id id, char begin) {
   } else if (thing.kind == Kind::kDrain) {
     add({world[thing.parent].name, " drain"});
   } else if (thing.kind == Kind::kTerminal) {
+    const Thing& owner = world[thing.other];
+    const std::string_view deleted = owner.gone ? " (deleted)" : "";
     add({"terminal"});
-    add({thing.name, " on ", world[thing.parent].name});
-    add({world[thing.parent].name, " ", thing.name});
+    add({thing.name, " on ", owner.name, deleted});
+    add({owner.name, deleted, " ", thing.name});
   } else if (thing.kind == Kind::kAnimal) {
     const std::string display = DisplayName(world, id), stage = StageName(thing);
     add({"living thing"});
     add({"organism"});
     add({display});
+    if (thing.life == "bee") return names;
     add({stage, " ", thing.name});
     add({stage, " ", display});
   } else if (thing.kind == Kind::kPlant) {
@@ -280,13 +286,13 @@ std::vector<std::string> Names(const World& world, Id id, char begin) {
     both({stage, " plant"});
     std::vector<std::string> kinds = {thing.life};
     if (thing.name != thing.life) kinds.push_back(thing.name);
-    if (!thing.words.empty()) kinds.push_back(thing.words + " " + thing.life);
+    if (!thing.words.empty() && thing.stage != kDeadPlant) kinds.push_back(thing.words + " " + thing.life);
     for (const std::string& kind : kinds) {
       both({kind});
       both({stage, " ", kind});
       both({kind, " in the ", stage, " stage"});
     }
-    if (thing.life == "pea plant") add({"pea"});
+    if (thing.life == "pea plant") both({"pea"});
   }
   std::string inside;
   for (const std::string& name : thing.holding) {
@@ -318,7 +324,7 @@ std::string ActionName(const World& world, Id id) {
 
 std::string Where(const World& world, Id id) {
   std::string text;
-  for (Id outer = world.HolderOf(id); outer != kNone && (text.empty() || outer != world.universe);
+  for (Id outer = world[id].parent; outer != kNone && (text.empty() || outer != world.universe);
        outer = world[outer].parent)
     text += (text.empty() ? "in " : ", in ") + world[outer].name;
   return "(" + text + ")";

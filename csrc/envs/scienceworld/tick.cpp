@@ -31,10 +31,11 @@ Row RowOf(const Thing& thing) {
   return {kEggLayer, 5};
 }
 
-void GrowAnimal(Thing* thing) {
+void GrowAnimal(World* world, Id id) {
+  Thing* const thing = &(*world)[id];
   const Row row = RowOf(*thing);
   const int limit = row.stages[thing->stage].ticks;
-  thing->bare = thing->stage == row.count - 1;
+  if (thing->stage == row.count - 1) world->LoseEnds(id);
   if (limit == 0) return;
   if (++thing->stage_ticks < limit) return;
   thing->stage_ticks = 0;
@@ -166,14 +167,16 @@ void GrowPlant(World* world, Id id) {
     plant.name = plant.born_name = plant.life;
     if (plant.stage == kDeadPlant) {
       ++plant.stage_ticks;
-      plant.bare = true;
       const std::vector<Id> inside = plant.inside;
       const Id pot = plant.parent;
+      world->LoseEnds(id);
       for (const Id inner : inside) {
         if ((*world)[inner].kind != Kind::kFlower) {
           world->Move(inner, pot);
           continue;
         }
+        world->Move(inner, pot);
+        world->LoseEnds(inner);
         const std::vector<Id> pollen = (*world)[inner].inside;
         for (const Id grain : pollen) world->Move(grain, pot);
         world->Remove(inner);
@@ -301,13 +304,13 @@ bool Burn(World* world, Id id) {
 void TickThing(World* world, Id id, Scratch* scratch) {
   if ((*world)[id].kind == Kind::kGround) {  // what was put into it comes to lie on it, and misses a tick
     const std::vector<Id> inside = (*world)[id].inside;
+    world->LoseEnds(id);
     for (const Id inner : inside) world->Move(inner, (*world)[id].parent);
-    (*world)[id].bare = true;
   }
   if (IsHot((*world)[id]) && !Burn(world, id)) return;
   {
+    if ((*world)[id].kind == Kind::kAnimal) GrowAnimal(world, id);
     Thing& thing = (*world)[id];
-    if (thing.kind == Kind::kAnimal) GrowAnimal(&thing);
     if (thing.kind == Kind::kStopwatch && thing.active) ++thing.ticks;
     if (thing.kind == Kind::kPlane)
       for (const Id inner : thing.inside) ++(*world)[inner].slid;

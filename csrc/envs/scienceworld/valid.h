@@ -8,7 +8,11 @@
 
 namespace embodied_mem::scienceworld {
 
-// Each names its things so that it means one action, where there is such a name.
+// The names of each thing that the list is about, in order, by letters.
+std::vector<std::vector<std::string>> ListedNames(const World& world, bool closed = true);
+// The answer to "objects": a name of each thing in view that is not carried.
+std::string ObjectNames(const World& world);
+// Each names its things by the first name that nothing else has, where there is such a name.
 std::vector<std::string> ValidCommands(const World& world, bool teleports, bool wires);
 
 }  // namespace embodied_mem::scienceworld

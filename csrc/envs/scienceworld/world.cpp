@@ -13,11 +13,6 @@ Id World::RoomOf(Id id) const {
   return id;
 }
 
-Id World::HolderOf(Id id) const {
-  const Id parent = (*this)[id].parent;
-  return (*this)[id].kind == Kind::kTerminal && (*this)[parent].bare ? (*this)[parent].parent : parent;
-}
-
 bool World::InView(Id id) const {
   for (std::size_t steps = 0; id != kNone && steps < things.size(); ++steps) {
     id = (*this)[id].parent;
@@ -75,10 +70,18 @@ void World::AddEnds(Id id) {
     Thing end;
     end.kind = Kind::kTerminal;
     end.name = TerminalName(kind, terminal);
-    end.parent = id;
+    end.parent = end.other = id;
     end.ticks = terminal;
     things.push_back(std::move(end));
   }
+}
+
+void World::LoseEnds(Id id) {
+  if ((*this)[id].bare) return;
+  (*this)[id].bare = true;
+  AddEnds(id);
+  const Id end = (*this)[id].end;
+  for (const Id terminal : {end, end + 1}) Move(terminal, (*this)[id].parent);
 }
 
 bool World::Disconnect(Id id) {
@@ -94,7 +97,9 @@ bool World::Disconnect(Id id) {
 }
 
 std::vector<Id> World::Sorted(Id id) const {
-  std::vector<Id> found = (*this)[id].inside;
+  std::vector<Id> found;
+  for (const Id inner : (*this)[id].inside)
+    if ((*this)[inner].kind != Kind::kTerminal) found.push_back(inner);
   std::stable_sort(found.begin(), found.end(), [&](Id a, Id b) { return (*this)[a].name < (*this)[b].name; });
   return found;
 }

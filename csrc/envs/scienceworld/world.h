@@ -93,8 +93,8 @@ struct Thing {
   std::string born_state;
   int stage = 0, stage_ticks = 0, dry_ticks = 0, bare_ticks = 0;  // of these without water, without soil
   bool sick = false;
-  bool bare = false;  // whether its terminals are not in it: the ground and the dead lose them
-  // A door leads from its parent to `leads`; `other` is its other face.
+  bool bare = false;  // whether it has lost its terminals, as the ground and the dead do
+  // A door leads from its parent to `leads`; `other` is its other face, or of a terminal the thing that has it.
   Id leads = kNone, other = kNone;
   double slope = 0;             // of a plane: percent of it that things slide in a tick
   int slid = 0;                 // ticks on a plane
@@ -120,7 +120,6 @@ struct World {
   const Thing& operator[](Id id) const { return things[static_cast<std::size_t>(id)]; }
   Id room() const { return things[static_cast<std::size_t>(agent)].parent; }
   Id RoomOf(Id id) const;
-  Id HolderOf(Id id) const;            // its parent; of a terminal that its thing has lost, the parent of that
   bool InView(Id id) const;            // whether it is in the agent's room, in nothing closed
   bool Within(Id id, Id outer) const;  // id is outer or somewhere inside it
   void Move(Id id, Id to);
@@ -129,7 +128,8 @@ struct World {
   bool Disconnect(Id id);                                           // whether it was connected
   Id Add(Thing thing, Id parent);
   void AddEnds(Id id);                           // its terminals, unless it has them
-  std::vector<Id> Sorted(Id id) const;           // contents by name
+  void LoseEnds(Id id);                          // to what it is in, once
+  std::vector<Id> Sorted(Id id) const;           // contents by name, without terminals
   std::vector<Id> DoorsOf(Id room) const;        // as they were made
   std::vector<Id> SortedDoorsOf(Id room) const;  // by where they lead
 };

@@ -214,7 +214,7 @@ class _NativeEnvs:
         return self._columns(self._envs.answers())
 
     def subgoals(self, index: int) -> tuple[int, int]:
-        return self._envs.snapshot(index).subgoals
+        return self._envs.subgoals(index)
 
     def snapshot(self, index: int) -> Env:
         return self._envs.snapshot(index)

@@ -243,6 +243,65 @@ def test_a_stove_only_heats_and_a_cup_that_melts_keeps_its_name() -> None:
     assert env.step("look at tin cup") == "a liquid tin (containing nothing)"
 
 
+def test_commands_are_listed_by_the_first_name_that_nothing_else_has(env: Env) -> None:
+    commands = env.admissible_commands
+    assert [c for c in commands if c.startswith("look at ")][:4] == [
+        "look at kitchen", "look at door", "look at outside", "look at agent",
+    ]  # fmt: skip
+    assert "look at cup in table" in commands or "look at cup containing nothing in table" in commands
+    assert "open door" in commands
+    assert "go to outside" not in commands
+    env.step("open door")
+    assert {"close door", "go to door", "go to outside"} <= set(env.admissible_commands)
+
+
+def test_objects_are_those_in_view_that_are_not_carried(env: Env) -> None:
+    said = env.step(" OBJECTS ").split("\n\t")
+    assert said[0] == "Possible object references: "
+    assert said[1:] == sorted(said[1:])
+    assert {"agent", "kitchen", "table"} <= set(said[1:])
+    assert "orange" not in said
+    assert "inventory" not in said
+    assert env.step("the objects") == "No known action matches that input."
+
+
+def test_a_command_with_two_splits_asks_in_the_order_of_names() -> None:
+    thing = {"k": "picture", "n": "picture", "f": "m", "p": 1}
+    asked = [
+        with_things(thing | {"c": [name]}).step(f"pour terminal 1 in {name} on kitchen").split("\n")
+        for name in ("air", "bed")
+    ]
+    seconds = [
+        [line.split(") in ")[1] for line in lines if ":\tpour terminal 1 (in picture, in kitchen)" in line]
+        for lines in asked
+    ]
+    assert seconds == [
+        ["picture (in kitchen)", "kitchen (in universe)"],
+        ["kitchen (in universe)", "picture (in kitchen)"],
+    ]
+
+
+def test_terminals_stay_where_the_ground_lost_them() -> None:
+    env = with_things({"k": "ground", "n": "ground", "f": "bom", "p": 2})
+    for command in ("open door", "go to outside", "mix mouse", "pick up ground"):
+        env.step(command)
+    question = env.step("look at terminal 1 in outside")
+    assert question.count("look at terminal 1 (in outside") == 2
+    env.step("0")
+    assert "terminal" not in env.look()
+
+
+def test_what_is_no_container_takes_no_bulb_and_a_book_burns(env: Env) -> None:
+    paper = ["paper", "white", "solid", 10, 0.5, 1e4, 1e5, 0]
+    bulb = {"k": "bulb", "n": "light bulb", "f": "ma", "p": 5}
+    book = {"k": "book", "n": "book", "f": "m", "p": 1, "m": paper, "w": " titled Emma by Jane Austen"}
+    env = with_things(bulb, book, {"k": "lighter", "n": "lighter", "f": "m", "p": 1})
+    assert env.step("pour bulb in orange") == "No known action matches that input."
+    assert env.step("pour light bulb in orange") == "That can't be moved there, because it's not a container."
+    assert env.step("use lighter on book") == "The book catches fire."
+    assert "\tA book (on fire) titled Emma by Jane Austen" in env.look()
+
+
 def test_twenty_things_exchange_heat_in_the_order_of_their_pairs() -> None:
     place = len(BEGINNING["things"])
     celsius, shares = [10.0 + 40 * (k % 3) + k for k in range(20)], [0.02 + 0.015 * (k % 5) for k in range(20)]
@@ -252,7 +311,9 @@ def test_twenty_things_exchange_heat_in_the_order_of_their_pairs() -> None:
         for k in range(20)
     ]
     env = with_things(
-        {"k": "box", "n": "crate", "f": "bo", "p": 1}, *blocks, {"k": "thermometer", "n": "thermometer", "f": "m", "p": 1}
+        {"k": "box", "n": "crate", "f": "bo", "p": 1},
+        *blocks,
+        {"k": "thermometer", "n": "thermometer", "f": "m", "p": 1},
     )
     for k in range(20):
         measured = env.step(f"use thermometer on block {k}")
