@@ -240,7 +240,9 @@ class TextIndex:
         vector = self.embedder.query(query)
         if len(vector) != self._blocks.shape[1] or not vector.any():
             return None
-        return np.stack([self._column(self._columns[self._texts[number]]) for number in numbers]) @ vector
+        rows = np.stack([self._column(self._columns[self._texts[number]]) for number in numbers])
+        cosines: np.ndarray = rows @ vector
+        return cosines
 
     def search(self, query: str, k: int, above: float = -math.inf) -> list[tuple[int, float]]:
         """Return the `k` best (id, cosine) above a limit, best first."""
