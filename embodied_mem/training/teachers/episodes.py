@@ -33,6 +33,7 @@ from embodied_mem.compiler.prompts import SHOWN, Shown
 from embodied_mem.compiler.view import View, compile_prompt, executor_text
 from embodied_mem.errors import CheckpointError
 from embodied_mem.language.images import ImagePool
+from embodied_mem.memory.embedders import latin_words
 from embodied_mem.parallel.resume import Finished
 from embodied_mem.training.teachers.lesson import Lesson, Teacher
 from embodied_mem.types import Episode
@@ -296,8 +297,10 @@ class _TaughtRow:
             return self.samples
         actions = " ".join(sample.action for sample in self.samples)
         kinds = [kind for kind in kinds if kind in actions] or kinds
-        syllables = [random.choice([*"bdfgklmnprstvz"]) + random.choice([*"aeiou"]) for _ in range(3)]
-        kind, name = kinds[int(random.integers(len(kinds)))], "".join(syllables)
+        words = latin_words()  # names of one pattern teach to copy that pattern only
+        first, last = (words[i] for i in random.integers(len(words), size=2))
+        name = first[: random.integers(2, 6)] + last[-random.integers(2, 6) :]
+        kind = kinds[int(random.integers(len(kinds)))]
         return [replace_word(one, kind, name) for one in self.samples]
 
 
