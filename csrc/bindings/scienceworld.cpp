@@ -65,8 +65,10 @@ void BindScienceworld(py::module_& parent) {
            }),
            py::arg("task"), py::arg("seed") = 0)
       .def_property_readonly("admissible_commands", [](const Handle& self) { return Commands(self.env); })
-      .def_property_readonly("listed_names",
-                             [](const Handle& self) { return scienceworld::ListedNames(self.env.world()); })
+      .def(
+          "listed_names",
+          [](const Handle& self, bool closed) { return scienceworld::ListedNames(self.env.world(), closed); },
+          py::arg("closed") = true, "The names of what can be listed, what is shut away with `closed`.")
       .def_property_readonly("score", [](const Handle& self) { return self.env.score(); })
       .def_property_readonly("subgoals", [](const Handle& self) { return Subgoals(self.env); })
       .def(

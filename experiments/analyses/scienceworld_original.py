@@ -4,9 +4,9 @@
 
 Episodes of the original are recorded in FOLDER once: three in five of random commands, one with wrong and malformed
 ones among them, one along the original's solution with detours. The native world then plays what was recorded. In
-episodes of their own the list of valid commands is recorded after each tenth step. Listing draws from the generator of
-the original's bees, so such an episode ends where they are seen to fly otherwise. The Java process runs with equal
-hashes for all objects (`-XX:hashCode=2`), since it lists equal names in their order.
+episodes of their own each fifth command is `objects`, and the list of valid commands is recorded after each tenth step.
+Both draw from the generator of the original's bees, so such an episode ends where they are seen to fly otherwise. The
+Java process runs with equal hashes for all objects (`-XX:hashCode=2`), since it lists equal names in their order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from embodied_mem.worlds.scienceworld.capture import NATIVE_GAMES, capture  # th
 from embodied_mem.worlds.scienceworld.engine import Env, Task, read_task
 from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator
 
-_LISTS_EVERY = 10
+_LISTS_EVERY, _OBJECTS_EVERY = 10, 5
 _LIST_ENTRY = re.compile(r"(look at|look in|focus on|pick up|put down|go to|\w+) (.+)")
 _RARE = ("focus", "reset", "task", "look", "inventory")
 _KINDS = ("random", "random", "random", "wrong", "gold")
@@ -95,6 +95,8 @@ def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str
             command = gold.pop()
         elif kind == "wrong" and rng.random() < 0.5:
             command = wrong_command(names, command, rng)
+        elif kind == "lists" and len(rows) % _OBJECTS_EVERY == _OBJECTS_EVERY // 2:
+            command = "objects"
         text, score, over = simulator.step(command)
         look, inventory = simulator._ask("freeActionLook"), simulator._ask("freeActionInventory")
         rows.append([command, text, score, over or score < 0, look, inventory])
@@ -110,8 +112,11 @@ def difference(task: Task, episode: dict[str, Any]) -> tuple[int, tuple[str, str
     if env.observation.strip() != episode["first"].strip():
         return 0, ("reset", episode["first"], env.observation)
     for count, (command, text, score, over, look, inventory) in enumerate(episode["rows"]):
+        answer = env.step(command)
+        if command == "objects" and is_listing(env, text) and is_listing(env, answer):
+            answer = text
         for what, theirs, ours in (
-            ("text", text, env.step(command)), ("score", f"{score} {over}", f"{env.score} {env.ended}"),
+            ("text", text, answer), ("score", f"{score} {over}", f"{env.score} {env.ended}"),
             ("look", look, env.look()), ("inventory", inventory, env.inventory()),
         ):  # fmt: skip
             if theirs.strip() != ours.strip():
@@ -123,12 +128,32 @@ def difference(task: Task, episode: dict[str, Any]) -> tuple[int, tuple[str, str
     return len(episode["rows"]), None
 
 
+def is_listing(env: Env, text: str) -> bool:
+    """Tell whether `objects` can be answered so, where names are drawn."""
+    heading, *names = (line.strip() for line in text.strip().split("\n"))
+    things = env.listed_names(closed=False)
+    count = collections.Counter(name for own in things for name in own)
+    choices = [[name for name in own if count[name] == 1][:1] or own for own in things]
+    names_by_thing: dict[int, str] = {}
+
+    def has_thing(name: str, asked_things: set[int]) -> bool:
+        for thing in (i for i, own in enumerate(choices) if name in own and i not in asked_things):
+            asked_things.add(thing)
+            if thing not in names_by_thing or has_thing(names_by_thing[thing], asked_things):
+                names_by_thing[thing] = name
+                return True
+        return False
+
+    is_complete = len(names) == len(things) and all(has_thing(name, set()) for name in names)
+    return is_complete and names == sorted(names) and heading == "Possible object references:"
+
+
 def native_names(env: Env, commands: list[str]) -> list[str]:
     """Return the original's list with native names where it draws one."""
     theirs, ours = ([c[8:] for c in each if c.startswith("look at ")] for each in (commands, env.admissible_commands))
     if theirs == ours:
         return commands
-    lists_by_step = env.listed_names
+    lists_by_step = env.listed_names()
     count = collections.Counter(name for own in lists_by_step for name in own)
     is_random = [a in own and all(count[name] > 1 for name in own) for a, own in zip(theirs, lists_by_step)]
     return [_rename(command, {a: b for a, b, d in zip(theirs, ours, is_random) if a == b or d}) for command in commands]
@@ -178,8 +203,8 @@ def _record_game(simulator: Simulator, game: str, arguments: argparse.Namespace)
         if missing_kinds[0] == "lists":
             kind = "lists"
         episode = record(simulator, beginnings[number], kind, f"{game}/{kind}/{count}", arguments.episode)
-        with gzip.open(file, "at", encoding="utf-8") as stream:
-            stream.write(json.dumps([beginnings[number], episode]) + "\n")
+        with file.open("ab") as stream:
+            stream.write(gzip.compress(json.dumps([beginnings[number], episode]).encode() + b"\n"))  # in one piece
         totals[missing_kinds[0]] += len(episode["lists"] if kind == "lists" else episode["rows"])
         counts[missing_kinds[0]] += 1
 
@@ -226,7 +251,9 @@ def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
                 step: each for step, each in episode["lists"].items() if int(step) <= count + (first is not None)
             }
             lists.update(lists=len(lists_by_step), commands=sum(map(len, lists_by_step.values())))
-            if first and first[0] in ("look", "text") and lists_by_step:  # as bees do
+            lists["objects"] += commands[: count + (first is not None)].count("objects")
+            is_bees = first and first[0] in ("look", "text") and commands[count] != "objects"
+            if is_bees and (lists_by_step or "objects" in commands[:count]):
                 lists["disturbed"] += 1
                 continue
         if first:
@@ -248,10 +275,10 @@ def _compare(game: str, arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "load_ms": round(1000 * statistics.median(load_s), 2),
         "variations": len(ids), "steps": steps, "kinds": dict(kinds), "differences": sum(causes.values()),
-        "per_1000_steps": round(1000 * sum(causes.values()) / steps, 1), "lists": lists["lists"],
-        "listed_commands": lists["commands"], "disturbed_episodes": lists["disturbed"],
-        "native_steps_per_s": round(steps / native_s),
-        "original_steps_per_s": round(steps / original_s), "causes": dict(causes.most_common()),
+        "per_1000_steps": round(1000 * sum(causes.values()) / max(steps, 1), 1), "lists": lists["lists"],
+        "listed_commands": lists["commands"], "objects": lists["objects"], "disturbed_episodes": lists["disturbed"],
+        "native_steps_per_s": round(steps / max(native_s, 1e-9)),
+        "original_steps_per_s": round(steps / max(original_s, 1e-9)), "causes": dict(causes.most_common()),
     }  # fmt: skip
 
 
