@@ -146,8 +146,6 @@ std::vector<std::string> ValidCommands(const World& world, bool teleports, bool 
         if (i != k && joins[k]) found.push_back("connect " + names[i] + " to " + names[k]);
     one("disconnect ", whole);
   }
-  for (const Id room : world[world.universe].inside)
-    if (teleports && world[room].kind == Kind::kRoom) found.push_back("teleport to " + world[room].name);
   found.insert(found.end(), {"wait1", "wait", "inventory"});
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (movable(world[ids[i]]) && world[ids[i]].parent != world.inventory) found.push_back("pick up " + names[i]);
@@ -155,6 +153,8 @@ std::vector<std::string> ValidCommands(const World& world, bool teleports, bool 
     if (movable(world[ids[i]]) && world[ids[i]].parent == world.inventory) found.push_back("put down " + names[i]);
   one("mix ", [&](const Thing& t) { return whole(t) && !idle(t); });
   found.push_back("task");
+  for (const Id room : world[world.universe].inside)
+    if (teleports && world[room].kind == Kind::kRoom) found.push_back("teleport to " + world[room].name);
   return found;
 }
 

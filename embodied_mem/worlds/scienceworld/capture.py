@@ -225,7 +225,8 @@ class _Capture:
         if kind == "book" and len(titles := [n.partition(" called ")[2] for n in names if " called " in n]) == 1:
             author = next(name.partition(" by ")[2] for name in names if " by " in name)
             thing["w"] = f" titled {titles[0]} by {author}"
-        if self._class[node["uuid"]].endswith((".Fountain", "SelfWateringFlowerPot")):
+        is_watered = kind == "pot" and {"easy", "selfWateringFlowerPots"} & set(self._simplifications)
+        if is_watered or self._class[node["uuid"]].endswith((".Fountain", "SelfWateringFlowerPot")):
             thing["f"] += "w"
         if node["name"] == "book shelf":
             thing["k"] = "box"
