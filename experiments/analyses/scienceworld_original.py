@@ -150,7 +150,7 @@ def is_listing(env: Env, text: str) -> bool:
 
 
 def _without_order(commands: list[str]) -> list[str]:
-    """Return a list with its teleports by letters; the original has them by hashes."""
+    """Return commands with sorted teleports; the original hashes them."""
     teleports = iter(sorted(command for command in commands if command.startswith("teleport ")))
     return [next(teleports) if command.startswith("teleport ") else command for command in commands]
 
