@@ -52,3 +52,20 @@ def test_solutions_play_alike(simulator: Simulator, game: str, variation: int) -
         if env.ended:
             break
     assert env.won
+
+
+@pytest.mark.slow
+def test_simplifications_play_alike() -> None:
+    try:
+        simulator = Simulator("easy")
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    with simulator:
+        beginning = capture(simulator, "find-plant", 0)
+        simulator.load("find-plant", 0)
+        env = Env(read_task(json.dumps(beginning).encode(), "find-plant/0"))
+        for command in ("teleport to greenhouse", "look around", "wait", "look around"):
+            assert normal(env.step(command)) == normal(simulator.step(command)[0]), command
+        theirs, ours = simulator.admissible_commands(), env.admissible_commands
+        assert (theirs[-11], set(theirs[-10:])) == (ours[-11], set(ours[-10:]))
+    assert "(containing a substance called water)" in env.look()
