@@ -159,7 +159,7 @@ def default_embedder() -> Embedder:
 
 @functools.cache
 def latin_words() -> tuple[str, ...]:
-    """Return words of three to ten letters, a to z, that have vectors."""
+    """Return words of three to ten letters that have vectors."""
     return tuple(piece[1:] for piece in _table(TABLE).rank if re.fullmatch(f"{START}[a-z]{{3,10}}", piece))
 
 
