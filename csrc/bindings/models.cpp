@@ -6,7 +6,6 @@
 
 #include "bindings/module.h"
 #include "models/attention.h"
-#include "models/block_product.h"
 #include "models/transpose.h"
 #include "simd/simd.h"
 
@@ -36,14 +35,10 @@ void TransposeArrays(const py::array& source, py::array& target) {
 }  // namespace
 
 void BindModels(py::module_& module) {
-  py::module_ part = module.def_submodule("models", "Functions for `jax.ffi`; use embodied_mem.models.block_product.");
-  part.attr("BLOCK_COLUMNS") = kBlockRows;
-  part.def(
-      "block_product", [] { return py::capsule(BlockProductHandler(), "xla._CUSTOM_CALL_TARGET"); },
-      "The handler of block_product.h, to be registered with `jax.ffi.register_ffi_target`.");
+  py::module_ part = module.def_submodule("models", "What loading of weights calls.");
   part.def("transpose", &TransposeArrays, py::arg("source"), py::arg("target").noconvert(),
            "Writes the transpose of a matrix of numbers of 2 or 4 bytes into another, without the GIL.");
-  py::module_ attention = module.def_submodule("attention", "More of them; use embodied_mem.models.fused_attention.");
+  py::module_ attention = module.def_submodule("attention", "For `jax.ffi`; use embodied_mem.models.fused_attention.");
   attention.attr("HEAD_DIM_STEP") = kLanes;
   attention.attr("MAX_HEAD_DIM") = kMaxHeadDim;
   attention.def(

@@ -14,7 +14,7 @@
 #include "core/thread_pool.h"
 #include "memory/graph/knowledge_graph.h"
 #include "memory/vectors/vector_index.h"
-#include "models/block_product.h"
+#include "models/short_loops.h"
 #include "tests/check.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -80,15 +80,14 @@ TEST(Pool) {
   CHECK_EQ(Sum(pool.get()), 4950U);
 }
 
-TEST(Products) {
-  const std::vector<float> x(64, 1.0F), blocks(64 * kBlockRows, 1.0F);
-  const auto multiply = [&] {
-    std::vector<float> product(kBlockRows);
-    MultiplyBlocks(x.data(), blocks.data(), 1, 64, kBlockRows, product.data());
-    return product[3] == 64.0F;
+TEST(Loops) {
+  const auto add = [] {
+    std::atomic<std::size_t> sum{0};
+    SharedLoops().Run(100, [&](std::size_t i) { sum += i; });
+    return sum == 4950;
   };
-  CHECK(multiply());
-  CHECK(InChild(multiply));
+  CHECK(add());
+  CHECK(InChild(add));
 }
 
 // Forks beside a writer: a child has a whole index that it can search and change, or is told that it has none.

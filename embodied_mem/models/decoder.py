@@ -27,7 +27,6 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import layers as ops
-from embodied_mem.models.block_product import Blocks
 from embodied_mem.models.config import DecoderConfig, LoraConfig, layer_shapes, parameter_shapes
 from embodied_mem.models.kv_cache import KVCache, grow
 from embodied_mem.models.vision.qwen_vl_vision import VisionTower
@@ -196,10 +195,7 @@ def embed(config: DecoderConfig, table: jax.Array, tokens: jax.Array) -> jax.Arr
 def logits(config: DecoderConfig, weights: Weights, hidden: jax.Array) -> jax.Array:
     """Returns float32[..., V] logits of hidden [..., D]; accumulated in float32."""
     flat = hidden.reshape(-1, hidden.shape[-1])
-    head: Any = weights.get("head")
-    if isinstance(head, Blocks):
-        return head.multiply(flat).reshape(*hidden.shape[:-1], -1)
-    table, axis = (weights["embedding"], 1) if config.tie_embeddings else (head, 0)
+    table, axis = (weights["embedding"], 1) if config.tie_embeddings else (weights["head"], 0)
     product: jax.Array = jax.lax.dot_general(
         flat, table, (((1,), (axis,)), ((), ())), preferred_element_type=jnp.float32
     )

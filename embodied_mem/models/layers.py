@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from embodied_mem.models.block_product import Blocks
 from embodied_mem.models.config import DecoderConfig, LoraConfig
 from embodied_mem.models.fused_attention import fused_attention, pays
 
@@ -204,15 +203,14 @@ def attention_weights(query: jax.Array, keys: jax.Array, *, mask: jax.Array, row
     return jax.nn.softmax(jnp.where(allowed, scores, MASKED), axis=-1).mean((1, 2))
 
 
-def _project(x: jax.Array, weight: jax.Array | Blocks, inner: int = 1) -> jax.Array:
+def _project(x: jax.Array, weight: jax.Array, inner: int = 1) -> jax.Array:
     """Multiplies x by a weight as one flat product.
 
     x is [B, L, D], weight [D, ...]; D is the first `inner` dimensions of the weight.
     """
     batch, length, width = x.shape
     flat = x.reshape(batch * length, width)
-    product = weight.multiply(flat) if isinstance(weight, Blocks) else jnp.dot(flat, weight.reshape(width, -1))
-    return product.reshape(batch, length, *weight.shape[inner:])
+    return jnp.dot(flat, weight.reshape(width, -1)).reshape(batch, length, *weight.shape[inner:])
 
 
 def apply_layer(
@@ -231,7 +229,7 @@ def apply_layer(
 
     Args:
         config: the decoder's shape.
-        weights: arrays of one layer, named as in `config.layer_shapes`, matrices perhaps as `Blocks`; plus adapters.
+        weights: arrays of one layer, named as in `config.layer_shapes`; plus adapters.
         x: [B, L, D].
         rope: see `rope_tables`.
         attend: see `Attend`.

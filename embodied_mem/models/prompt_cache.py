@@ -18,7 +18,6 @@ the very arrays that read it: after an update of the decoder all is read again.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +30,6 @@ from flax import nnx
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.models import decoder as model
-from embodied_mem.models.block_product import in_blocks, pays
 from embodied_mem.models.config import DecoderConfig
 from embodied_mem.models.decoder import Decoder, Network, State
 from embodied_mem.models.kv_cache import KVCache, grow, repeat_rows, take
@@ -53,10 +51,9 @@ PARTS = (4, 2)
 """Divisors of a length bucket: columns after the cached ones fill the smallest part that holds them, or all of it."""
 
 
-@functools.partial(jax.jit, static_argnames=("graphdef", "config", "blocks"))
-def _lay_out(graphdef: nnx.GraphDef[Decoder], state: State, config: DecoderConfig, blocks: bool) -> Network:
-    network = nnx.merge(graphdef, state).network(config.scan_layers)
-    return dataclasses.replace(network, weights=in_blocks(network.config, network.weights)) if blocks else network
+@functools.partial(jax.jit, static_argnames=("graphdef", "config"))
+def _lay_out(graphdef: nnx.GraphDef[Decoder], state: State, config: DecoderConfig) -> Network:
+    return nnx.merge(graphdef, state).network(config.scan_layers)
 
 
 def sampling_network(decoder: Decoder) -> Network:
@@ -64,9 +61,7 @@ def sampling_network(decoder: Decoder) -> Network:
 
     The layout is that for the present backend.
     """
-    graphdef, state = nnx.split(decoder)
-    config = sampling_config(decoder)
-    network: Network = _lay_out(graphdef, state, config, pays(config, jax.tree.leaves(state)))
+    network: Network = _lay_out(*nnx.split(decoder), sampling_config(decoder))
     return network
 
 

@@ -12,7 +12,7 @@ from prompt_sampling import GREEDY, SOFT, WARM, from_the_start, same, sampler_of
 from small_decoders import VARIANTS, build, token_log_probs
 
 from embodied_mem.errors import InvalidInputError
-from embodied_mem.models import block_product, prompt_cache, sampling
+from embodied_mem.models import prompt_cache, sampling
 from embodied_mem.models.prompt_cache import StoredPrompts, batch_bucket
 from embodied_mem.models.sampling import append, generate, pad_prompts
 
@@ -39,12 +39,11 @@ def episode():
 
 
 @pytest.mark.parametrize(
-    ("scan", "settings", "blocks", "buckets"),
-    [(False, GREEDY, True, (4,)), (False, GREEDY, False, (2, 4)), (True, WARM, False, (4,))],
+    ("scan", "settings", "buckets"),
+    [(False, GREEDY, (2, 4)), (True, WARM, (4,))],
 )
-def test_every_step_of_an_episode_is_as_if_read_from_the_start(scan, settings, blocks, buckets, monkeypatch):
+def test_every_step_of_an_episode_is_as_if_read_from_the_start(scan, settings, buckets, monkeypatch):
     monkeypatch.setattr(sampling, "UNROLLED_BACKENDS", () if scan else ("cpu",))
-    monkeypatch.setattr(block_product, "LARGE_BYTES", 0 if blocks else 2**26)
     decoder = build(dataclasses.replace(CONFIG, scan_layers=scan))
     sampler = sampler_of(decoder, settings, buckets)
     for step, prompts in enumerate(episode()):
