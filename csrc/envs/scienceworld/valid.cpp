@@ -130,9 +130,9 @@ std::vector<std::string> ValidCommands(const World& world, bool teleports, bool 
       [&](const Thing& t) { return holds(t) && t.movable; });
   one("focus on ", any);
   found.push_back("reset task");
-  one("flush ", [](const Thing& t) { return t.kind == Kind::kToilet && !t.active; });
   two("use ", " on ", true, tool, any);
   one("read ", [](const Thing& t) { return !t.reads.empty(); });
+  one("flush ", [](const Thing& t) { return t.kind == Kind::kToilet && !t.active; });
   if (wires) {
     std::vector<bool> joins;
     for (const Id id : ids) {

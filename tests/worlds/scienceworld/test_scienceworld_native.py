@@ -255,6 +255,17 @@ def test_commands_are_listed_by_the_first_name_that_nothing_else_has(env: Env) -
     assert {"close door", "go to door", "go to outside"} <= set(env.admissible_commands)
 
 
+def test_verbs_are_listed_in_the_originals_order() -> None:
+    toilet = {"k": "toilet", "n": "toilet", "f": "boad", "p": 1}
+    book = {"k": "book", "n": "book", "f": "m", "p": 4, "r": "Call me."}
+    env = Env(made(things=[*BEGINNING["things"], toilet, book, {"k": "tool", "n": "axe", "f": "m", "p": 4}]))
+    verbs = list(dict.fromkeys(command.split()[0] for command in env.admissible_commands))
+    assert verbs == [
+        "open", "look", "activate", "eat", "move", "pour", "focus", "reset", "use", "read", "flush", "connect",
+        "disconnect", "wait1", "wait", "inventory", "pick", "put", "mix", "task",
+    ]  # fmt: skip
+
+
 def test_objects_are_those_in_view_that_are_not_carried(env: Env) -> None:
     said = env.step(" OBJECTS ").split("\n\t")
     assert said[0] == "Possible object references: "
