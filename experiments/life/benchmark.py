@@ -16,7 +16,8 @@ demonstrator has lived who knew the truth of all days before; `committed` past e
 
 With `--deliveries`, trained models play the first 20 and the last 100 days. Each begins with the demonstrator's memory;
 `oracle` is by rules. `--conditions "without notes" poisoned ...` plays the lifelong deliveries under these conditions,
-too: the same models, the same days, another memory.
+too: the same models, the same days, another memory. With `--more_weights`, the models of other training seeds play,
+too, and a row is the mean.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ class LifeConfig:
     rows: tuple[str, ...] = option(tuple(CONDITIONS), "players and conditions", choices=tuple(CONDITIONS))
     num_tasks: int = option(MIX.num_tasks, "tasks of a life")
     weights: str = option("", "folder of trained models, for --deliveries")
+    more_weights: tuple[str, ...] = option((), "folders of other training seeds; rows are means")
     deliveries: tuple[str, ...] = option(
         (), "how trained models get memory, in place of --rows", choices=delivery_names
     )
@@ -146,7 +148,10 @@ class LifeBenchmark:
                     else:
                         results.append(play_life(life, condition, before=other))
                     progress.update(1)
-                rows[condition.name] = _row(own, results)
+                rows[condition.name] = _row(own, _wins(results))
+                rows[condition.name]["recalled_after_forgetting"] = sum(
+                    outcome.num_recalled for life in results for outcome in life
+                )
                 if result is not None:
                     write_result(result, report)  # after each row, since a row takes minutes
         return report
@@ -161,6 +166,12 @@ class LifeBenchmark:
             rows.append((name, *ends, *cues))
         shares = ", ".join(f"{cue} {100 * share:.0f}" for cue, share in report["shares"].items())
         more = f"Columns of cues: success in the last {LAST} tasks. Shares of the tasks in percent: {shares}."
+        if weights := report.get("weights", ()):
+            more += f"\n\nMeans of {len(weights)} training seeds; the last {LAST} by seed: "
+            more += "; ".join(
+                f"{name} {', '.join(f'{100 * one:.1f}' for one in row['seeds'])}"
+                for name, row in report["rows"].items() if "seeds" in row
+            ) + "."  # fmt: skip
         for pair, (difference, low, high) in report.get("differences", {}).items():
             more += f"\n\n{pair}: {100 * difference:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]."
         return markdown(head, rows, more)
@@ -181,17 +192,18 @@ PAIRS = (("lifelong_compiled", "none"), ("lifelong_compiled", "compiled"), ("com
 
 
 def _play_deliveries(config: LifeConfig, models: Models, result: pathlib.Path | None) -> dict[str, Any]:
-    from embodied_mem.evaluation.score import score
+    from embodied_mem.evaluation.score import Score, score
 
     from .tasks import DEMONSTRATOR, LifeEnvs, lives_of, pools_of
 
-    bundle = models.load()
-    trained, part = bundle.config, config.part
+    folders = [models.folder, *config.more_weights]
+    bundles = [replace(models, folder=folder).load() for folder in folders]
+    trained, part = bundles[0].config, config.part
     facts: dict[str, Any] = manifest(
         world="life", part=part, homes=config.homes, num_tasks=config.num_tasks, mix=dataclasses.asdict(MIX),
         fingerprint=trained.fingerprint(), config=dataclasses.asdict(trained),
     )  # fmt: skip
-    belongs_to = {name: facts[name] for name in ("commit", "part", "homes", "num_tasks", "fingerprint")}
+    belongs_to = {name: facts[name] for name in ("commit", "part", "homes", "num_tasks")}
     rows: dict[str, Any] = {}
     won: dict[str, np.ndarray] = {}
     own_files: list[pathlib.Path] = []
@@ -210,23 +222,31 @@ def _play_deliveries(config: LifeConfig, models: Models, result: pathlib.Path | 
                 [one for day, one in zip(life.days, play_life(life, CONDITIONS["oracle"])) if day in days_of.days]
                 for life, days_of in zip(lives, scored)
             ]
-            rows[_name("oracle", condition)] = _row(scored, oracle)
+            rows[_name("oracle", condition)] = _row(scored, _wins(oracle))
         names = [
             name for name in config.deliveries
             if is_whole or condition.is_stale or (name.startswith(LIFELONG) and name != "lifelong_teacher")
         ]  # fmt: skip
-        own_file = None if result is None else pathlib.Path(f"{result}.{condition.name.replace(' ', '_')}.jsonl")
-        own_files += [own_file] if own_file is not None else []
         envs = LifeEnvs(days, min(trained.evaluation.batch_size, len(days)), trained.seed, trained.world.max_steps)
         pools = pools_of(lives, days, trained.memory.reading, condition, [*lives[1:], other])
-        scores = score(
-            bundle, envs, len(days), pools, deliveries=names, seeds=(0,), temperature=trained.evaluation.temperature,
-            finished=Finished(own_file, belongs_to | {"condition": condition.name}, EpisodeResult),
-        )  # fmt: skip
-        for name, one in scores.items():
-            wins = one.won[:, 0].reshape(len(lives), -1)
-            own = [[Outcome(bool(win), 0) for win in life] for life in wins]
-            rows[_name(name, condition)] = _row(scored, own) | one.to_json()
+        of_seeds = []
+        for number, bundle in enumerate(bundles):
+            suffix = f".{condition.name.replace(' ', '_')}.{number}.jsonl"
+            own_file = None if result is None else pathlib.Path(f"{result}{suffix}")
+            own_files += [own_file] if own_file is not None else []
+            belongs = belongs_to | {"condition": condition.name, "fingerprint": bundle.config.fingerprint()}
+            of_seeds.append(
+                score(
+                    bundle, envs, len(days), pools, deliveries=names, seeds=(0,),
+                    temperature=trained.evaluation.temperature, finished=Finished(own_file, belongs, EpisodeResult),
+                )
+            )  # fmt: skip
+        for name in names:
+            one = Score(name, [row for scores in of_seeds for row in scores[name].episodes], len(bundles))
+            wins = one.won.reshape(len(lives), -1, len(bundles))
+            rows[_name(name, condition)] = _row(scored, wins.mean(2)) | one.to_json()
+            if len(bundles) > 1:
+                rows[_name(name, condition)]["seeds"] = wins[:, -LAST:].mean((0, 1)).tolist()
             won[_name(name, condition)] = one.won
     pairs = [
         (_name("lifelong_compiled", CONDITIONS[one]), other)
@@ -239,6 +259,8 @@ def _play_deliveries(config: LifeConfig, models: Models, result: pathlib.Path | 
         if {name, other} <= won.keys()
     }
     report = {**facts, "rows": rows, "differences": differences}
+    if len(folders) > 1:
+        report["weights"] = folders
     if result is not None:
         write_result(result, report)
         for own_file in own_files:
@@ -251,13 +273,13 @@ def _name(delivery: str, condition: Condition) -> str:
     return delivery if condition.name == "demonstrator" else f"{delivery} {condition.name.replace(': lifelong', '')}"
 
 
-def _row(lives: Sequence[Life], results: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
-    wins = np.array([[outcome.is_won for outcome in life] for life in results], float)
-    last = [
-        (day.cue, outcome.is_won)
-        for life, outcomes in zip(lives, results)
-        for day, outcome in list(zip(life.days, outcomes))[-LAST:]
-    ]
+def _wins(results: Sequence[Sequence[Outcome]]) -> np.ndarray:
+    """Return float[homes, tasks]."""
+    return np.array([[outcome.is_won for outcome in life] for life in results], float)
+
+
+def _row(lives: Sequence[Life], wins: np.ndarray) -> dict[str, Any]:
+    last = [(day.cue, win) for life, row in zip(lives, wins[:, -LAST:]) for day, win in zip(life.days[-LAST:], row)]
     of_cue = {cue: [win for other, win in last if other == cue] for cue in CUES}
     return {
         "first": _rate(wins[:, :FIRST]),
@@ -265,12 +287,11 @@ def _row(lives: Sequence[Life], results: Sequence[Sequence[Outcome]]) -> dict[st
         "cues": {cue: float(np.mean(some)) if some else None for cue, some in of_cue.items()},
         "windows": [float(wins[:, i : i + FIRST].mean()) for i in range(0, wins.shape[1], FIRST)],
         "homes": wins.mean(1).tolist(),
-        "recalled_after_forgetting": sum(outcome.num_recalled for life in results for outcome in life),
     }
 
 
 def _rate(wins: np.ndarray) -> dict[str, Any]:
-    """Success of bool[homes, tasks], with a bootstrap interval over homes."""
+    """Success of float[homes, tasks], with a bootstrap interval over homes."""
     homes = wins.mean(1)
     draws = np.random.default_rng(0).integers(len(homes), size=(10_000, len(homes)))
     return {"success": float(wins.mean()), "interval": np.quantile(homes[draws].mean(1), (0.025, 0.975)).tolist()}

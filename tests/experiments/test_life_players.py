@@ -3,11 +3,13 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.evaluation.evaluate import main
 from experiments.configs._life import MIX
+from experiments.life import benchmark
 from experiments.life.benchmark import CONDITIONS, held_out_lives
 from experiments.life.player import Player, is_theft, play_life
 from experiments.registered import register_all
@@ -75,3 +77,11 @@ def test_a_life_without_notes_loses_what_was_told(life):
     for cue in ("told", "meant"):
         full, less = (sum(one.is_won for day, one in zip(life.days, row) if day.cue == cue) for row in rows.values())
         assert less < full
+
+
+def test_a_row_of_several_training_seeds_is_their_mean():
+    [life] = held_out_lives(dataclasses.replace(MIX, num_tasks=4), 1, "dev")
+    row = benchmark._row([life], np.array([[1.0, 0.5, 0.0, 0.5]]))
+    assert row["last"]["success"] == row["homes"][0] == 0.5
+    of_cue = {cue: [win for day, win in zip(life.days, (1.0, 0.5, 0.0, 0.5)) if day.cue == cue] for cue in row["cues"]}
+    assert row["cues"] == {cue: np.mean(wins) if wins else None for cue, wins in of_cue.items()}
