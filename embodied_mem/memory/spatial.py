@@ -54,7 +54,7 @@ from .entities import THETA, Entities, Found, is_body, is_meant, name_of
 from .graph import MAX_HOPS, Change, ConflictRule, Direction, Ended, KnowledgeGraph, Scope, Snapshot
 from .readers import DEFAULT, Reader
 from .readers.reading import AGENT, NOT, ROOM, class_of, unread_lines
-from .readers.telling import ROOMS, ToldPlace, read_telling
+from .readers.telling import ROOMS, ToldPlace, is_portable, read_telling
 from .record import NOTHING, Record, RecordMemory, Source, new_record, whole_number
 from .relations import HOUSEHOLD_RELATIONS, Relations
 from .spatial_index import AT, HOLDS, SEPARATOR, STATE, Known, Seen, SpatialIndex, joined, split
@@ -519,7 +519,7 @@ class SpatialMemory(RecordMemory):
         room = next((one for name in (telling.place, *telling.within) if (one := self._room(name)) is not None), None)
         place, rooms = telling.place, dict[str, None]()
         for name in (place, *telling.within, place.partition(" of ")[2]) if room != place else ():
-            nodes = self._nodes_called(name) if name and not rooms else []
+            nodes = self._present(self._nodes_called(name)) if name and not rooms else []
             rooms |= dict.fromkeys(split(node)[0] for node in nodes)
             names = dict.fromkeys(split(node)[1] for node in nodes)
             place = next(iter(names)) if name == place and len(names) == 1 else place
@@ -745,7 +745,11 @@ class SpatialMemory(RecordMemory):
             index.looks.put({n: look for node, look in found.looks.items() if (n := index.find(node)) is not None})
         for name, _ in complete:
             if name != AGENT:
-                index.looked(self._node(name), time)
+                node = self._node(name)
+                if left := [fact for fact, _ in self._came_in(node)]:  # what is still there was noted here
+                    index.end(left, time)
+                    changes.append(("end", left))
+                index.looked(node, time)
         for subject, relation, object_, sure, _ in event.get("refused", ()):
             if sure is not None:
                 doubt = self.relations.read(subject, relation.removeprefix(NOT), object_)
@@ -781,11 +785,9 @@ class SpatialMemory(RecordMemory):
         for fact in facts if self._rooms else ():
             if (held := self._entities.holder(*fact)) is None or is_body(held[0]):
                 continue
-            place, name = split(held[0])
-            others = [joined(room, name) for room in self._others(place)]
+            name = split(held[0])[1]
             with self.graph.snapshot() as now:
-                nodes = [node for node, known in self._entities.found(others, now) if known and node != held[0]]
-                numbers = [number for number in now.find_all(nodes) if number is not None]
+                numbers = self._namesakes(held[0], now)
                 last = {n: f for n in numbers if (f := self._index.last_place(n)) is not None}
                 is_current = dict(zip(last, now.are_current([*last.values()])))
             for number, where in last.items():
@@ -795,6 +797,85 @@ class SpatialMemory(RecordMemory):
                     found.append(where)
         return list(dict.fromkeys(found))
 
+    def _namesakes(self, node: str, now: Snapshot) -> list[int]:
+        """Return nodes of this name in the other rooms."""
+        place, name = split(node)
+        others = [joined(room, name) for room in self._others(place)]
+        nodes = [other for other, is_there in self._entities.found(others, now) if is_there and other != node]
+        return [number for number in now.find_all(nodes) if number is not None]
+
+    # Containers that are carried to another room: their contents keep their facts, and reading follows the container.
+
+    def _now_at(self, node: int, last_time: int, now: Snapshot, as_of: int | None = None) -> tuple[int, Known | None]:
+        """Return a container's present node and place.
+
+        It is another node if the container came to another room after a time, or if its room was not known.
+
+        Args:
+            node: as its contents have it.
+            last_time: when they were seen in it.
+            now, as_of: the graph, and the time that is asked for.
+        """
+        name = self._index.name(node, now)
+        is_placed = self._index.last_place(node) is not None
+        if not self._rooms or is_body(name) or not is_portable(split(name)[1], is_placed):
+            return node, self._place_at([node], now, as_of)[0] if is_placed else None
+        nodes = [node, *self._namesakes(name, now)]
+        own, *places = self._place_at(nodes, now, as_of)
+        looks = self._index.looks
+        others = [
+            (place, other) for place, other in zip(places, nodes[1:])
+            if place is not None and not looks.has_other_look(node, other, self._theta)
+        ]  # fmt: skip
+        if own is not None or not others:
+            return node, own
+        place, other = max(others, key=lambda one: (one[0].since, one[1]))
+        return (other, place) if place.since > last_time or not split(name)[0] else (node, None)
+
+    def _place_at(self, nodes: Sequence[int], now: Snapshot, as_of: int | None) -> list[Known | None]:
+        """Return the place fact of each node that holds at a time."""
+        its_places: list[Known | None] = []
+        for node, facts in zip(nodes, self._index.place_facts(nodes, now, as_of)):
+            rows = (self._index.known(fact, now) for fact in facts)
+            places = (row for row in rows if (row.subject_id, row.relation in self.relations.placing) == (node, True))
+            its_places.append(next(places, None))
+        return its_places
+
+    def _present(self, nodes: Iterable[str]) -> list[str]:
+        """Return nodes without those of containers that left their rooms."""
+        with self.graph.snapshot() as now:
+            numbers = {node: now.find(node) for node in nodes}
+            return [node for node, at in numbers.items() if at is None or self._now_at(at, -1, now)[0] == at]
+
+    def _carried_to(self, fact: Known, now: Snapshot, as_of: int | None = None) -> str | None:
+        """Return the room of a container carried there; None for its own."""
+        room, chain = None, [fact]
+        while self._rooms and chain[-1].relation in self.relations.placing and len(chain) <= _MAX_NESTED:
+            inner = chain[-1]
+            time = inner.seen.time if as_of is None else inner.since
+            node, outer = self._now_at(inner.object_id, time, now, as_of)
+            room = room if node == inner.object_id else split(self._index.name(node, now))[0]
+            if outer is None:
+                break
+            chain.append(outer)
+        return room
+
+    def _came_in(self, node: str, as_of: int | None = None) -> list[tuple[int, Known]]:
+        """Return facts that put things into a container before it came here."""
+        if not self._rooms or not is_portable(split(node)[1], is_placed=True):
+            return []
+        with self.graph.snapshot() as now:
+            number = now.find(node)
+            numbers = [] if number is None else self._namesakes(node, now)
+            facts = [*itertools.chain.from_iterable(now.facts_of_all(numbers, "in", as_of))]
+            rows = zip(facts, self._index.all_known(facts, now))
+            times = ((fact, row, row.seen.time if as_of is None else row.since) for fact, row in rows)
+            return [
+                (fact, row)
+                for fact, row, time in times
+                if row.relation in SHOWN and self._now_at(row.object_id, time, now, as_of)[0] == number
+            ]
+
     def denied(self, subject: str, relation: str, object_: str) -> list[int]:
         """Return the current facts that a negative fact ends.
 
@@ -803,6 +884,7 @@ class SpatialMemory(RecordMemory):
         subject, relation, object_ = self.relations.read(subject, relation.removeprefix(NOT), object_)
         node, other = self._node(subject), object_ if relation == STATE else self._node(object_)
         here, mention = self._of_node(other, "in", (relation,)), name_of(subject)
+        here += [row for row in self._came_in(other) if row[1].relation == relation]
         return [
             fact
             for fact, known in here
@@ -859,7 +941,8 @@ class SpatialMemory(RecordMemory):
     def inside(self, receptacle: str) -> list[str]:
         """Return the names of all that is in or on a receptacle."""
         node = self._node(checked_text("receptacle", receptacle))
-        return [split(known.subject)[1] for _, known in self._of_node(node, "in", SHOWN)]
+        inside = self._of_node(node, "in", SHOWN) + self._came_in(node)
+        return [split(known.subject)[1] for _, known in inside]
 
     def held(self) -> list[str]:
         """Return the names of all that the agent holds, in any hand."""
@@ -961,6 +1044,8 @@ class SpatialMemory(RecordMemory):
         where, receptacle = split(other)
         if relation != "held by" and where != AGENT:
             place = where or place  # a thing that is known from another room by its looks is where it is now
+        if found.invalid_at is None and (room := self._carried_to(known, now)) is not None:
+            place = room
         telling = self._tellings.get(known.seen.episode)
         return Sighting(
             name,
@@ -1069,7 +1154,7 @@ class SpatialMemory(RecordMemory):
             if starts and relations:
                 near = now.khop(starts, hops, relations=relations, max_nodes=max_nodes, as_of=as_of)
                 facts = near.facts.tolist()
-                items = self._items(facts, self._index.all_known(facts, now), near.fact_hops, now)
+                items = self._items(facts, self._index.all_known(facts, now), near.fact_hops, now, as_of)
             others = self._others(self.place)
             if named:
                 items += self._about([*named], now, words, as_of, has_rooms=bool(others))
@@ -1103,7 +1188,10 @@ class SpatialMemory(RecordMemory):
             if not is_placed and as_of is None:
                 lasts = [last for node in numbers if (last := self._index.last_place(node)) is not None]
                 past += [max(lasts)] if lasts else []
-        items += self._items(places, [row_of[fact] for fact in places], itertools.repeat(0), now)
+        inside = dict(row for node in named for row in self._came_in(self._index.name(node, now), as_of))
+        row_of |= inside
+        places = [*dict.fromkeys((*places, *inside))]
+        items += self._items(places, [row_of[fact] for fact in places], itertools.repeat(0), now, as_of)
         return items + [self._past_item(fact, self._index.known(fact, now), now) for fact in past]
 
     def _about(
@@ -1212,6 +1300,15 @@ class SpatialMemory(RecordMemory):
         with self.graph.snapshot() as now:
             return self._record_of(number, self._index.known(number, now), now)
 
+    def record_at(self, number: int, time: int) -> Record | None:
+        record = super().record_at(number, time)
+        if record is None or record.ended is not None:
+            return record
+        with self.graph.snapshot() as now:
+            row = self._index.known(number, now)
+            room = self._carried_to(row, now, time)
+            return record._replace(place=self._head(number, row)[5] if room is None else room)
+
     def done(self) -> list[tuple[str, Record]]:
         changed = self.changed
         with self.graph.snapshot() as now:
@@ -1243,10 +1340,18 @@ class SpatialMemory(RecordMemory):
         sources = (self._source_named(episode, seen) for episode in row.sources)
         data = {"nodes": (known.subject, known.relation, known.object)}
         record = new_record((*self._head(fact, known), data, tuple(sources), self.trust_of(fact), 0.0, "", None))
-        return record if row.invalid_at is None else record._replace(ended=row.invalid_at)
+        if row.invalid_at is not None:
+            return record._replace(ended=row.invalid_at)
+        room = self._carried_to(known, now)
+        return record if room is None else record._replace(place=room)
 
     def _items(
-        self, facts: Iterable[int], all_known: Iterable[Known], hops: Iterable[int], now: Snapshot
+        self,
+        facts: Iterable[int],
+        all_known: Iterable[Known],
+        hops: Iterable[int],
+        now: Snapshot,
+        as_of: int | None = None,
     ) -> list[Record]:
         """Return facts as records that were found, each so many hops away."""
         time, items = self.time, []
@@ -1264,7 +1369,9 @@ class SpatialMemory(RecordMemory):
             else:
                 why = "about what the query names"
             fields = known.hit or self._hit(fact, known)
-            items.append(new_record(fields + (score, why, None)))  # noqa: RUF005
+            item = new_record(fields + (score, why, None))  # noqa: RUF005
+            room = self._carried_to(known, now, as_of)
+            items.append(item if room is None else item._replace(place=room))
         return items
 
     def _hit(self, fact: int, known: Known) -> tuple[Any, ...]:

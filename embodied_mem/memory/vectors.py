@@ -305,6 +305,11 @@ class Looks:
             return None
         return float(self._index.vector(node) @ vector)
 
+    def has_other_look(self, node: int, other: int, theta: float) -> bool:
+        """Return whether two nodes are known to look unlike."""
+        alike = self.cosine(node, self._index.vector(other)) if self._index and other in self._index else None
+        return alike is not None and alike <= theta
+
     def fork(self) -> Looks:
         """Return an independent copy, in constant time."""
         other = Looks()

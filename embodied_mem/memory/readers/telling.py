@@ -12,11 +12,12 @@ same sentence or the one before names. "Should be" and "look in" are hints, and 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..words import normal, singular
+from ..words import normal, singular, spelling
 from .english import KINDS, NO_NAME, PREPOSITIONS, SHORT_FORMS, TOKEN, kinds_of, located_in, name_in, names_in
 from .reading import MAX_READ, PLACED, SENTENCE_END, Reader, Reading
 
@@ -34,6 +35,8 @@ _OF = kinds_of("""
     holder: dishwasher sink washbasin basin bathtub tub shower washer dryer machine box crate bin basket hamper bowl bag
     holder: backpack purse handbag suitcase pocket case jar tin cup mug pot bucket vase locker safe trunk car
     holder: fireplace toolbox envelope folder holder container trolley cart pile stack letterbox mailbox crib
+    carried: plate tray cushion pillow box crate bin basket hamper bowl bag backpack purse handbag suitcase case jar tin
+    carried: cup mug pot bucket vase toolbox envelope folder container trolley cart stool
     person: man woman girl boy kid team family couple guy lady
     abstract: heart mind life love trust faith hope attention effort energy focus name number job career exam test class
     abstract: lesson course school meeting appointment interview flight trip birthday wedding song game match answer
@@ -350,6 +353,16 @@ def _head(name: str) -> str:
     """Return the noun of a name, in singular."""
     words = name.partition(" of ")[0].rstrip("0123456789 ").split()
     return singular(words[-1]) if words else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def is_portable(name: str, is_placed: bool) -> bool:
+    """Return whether a thing may go to another room with its contents.
+
+    Of a name that is neither furniture nor a container, whether it was placed anywhere decides.
+    """
+    head = _head(spelling(name))
+    return head in _OF["carried"] or (is_placed and head not in _FURNITURE)
 
 
 def _is_thing(name: str) -> bool:
