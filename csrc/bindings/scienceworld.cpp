@@ -1,5 +1,6 @@
 // Binds the native world of ScienceWorld: tasks, one env, the vector env. The GIL is released while the vector env
 // plays.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,6 +37,9 @@ using Handle = EnvHandle<ScienceworldWorld>;
 
 std::vector<std::string> Commands(const scienceworld::Env& env) {
   if (env.task() == nullptr) return {};
+  std::vector<std::string> numbers;
+  for (std::size_t k = 0; k < env.num_meanings(); ++k) numbers.push_back(std::to_string(k));
+  if (!numbers.empty()) return numbers;
   return scienceworld::ValidCommands(env.world(), env.task()->teleports, env.task()->wires);
 }
 

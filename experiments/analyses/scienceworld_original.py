@@ -35,6 +35,7 @@ from embodied_mem.worlds.scienceworld.jvm import SOLVES_S, Simulator
 _LISTS_EVERY, _OBJECTS_EVERY = 10, 5
 _LIST_ENTRY = re.compile(r"(look at|look in|focus on|pick up|put down|go to|\w+) (.+)")
 _RARE = ("focus", "reset", "task", "look", "inventory")
+_WRONG_SHARE = {"wrong": 0.5, "lists": 0.2}
 _KINDS = ("random", "random", "random", "wrong", "gold")
 _TEMPLATES = (
     "open {}", "close {}", "activate {}", "turn off {}", "connect {} to {}", "disconnect {}", "dunk {} into {}",
@@ -93,7 +94,7 @@ def record(simulator: Simulator, beginning: dict[str, Any], kind: str, seed: str
             command = str(rng.randrange(4))
         elif gold and rng.random() < 0.7:
             command = gold.pop()
-        elif kind == "wrong" and rng.random() < 0.5:
+        elif kind in _WRONG_SHARE and rng.random() < _WRONG_SHARE[kind]:
             command = wrong_command(names, command, rng)
         elif kind == "lists" and len(rows) % _OBJECTS_EVERY == _OBJECTS_EVERY // 2:
             command = "objects"

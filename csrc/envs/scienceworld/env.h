@@ -4,6 +4,7 @@
 // one Env; different Envs are independent.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -45,6 +46,7 @@ class Env {
   std::string Look() const;
   std::string Inventory() const;
   const World& world() const { return world_; }
+  std::size_t num_meanings() const { return question_.size(); }  // of an ambiguous command that is asked about
 
  private:
   void Play(const Action& action);

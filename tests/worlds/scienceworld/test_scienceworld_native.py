@@ -100,6 +100,7 @@ def test_an_ambiguous_command_is_asked_about_once(env: Env) -> None:
     question = env.step("pick up wood cup")
     assert question.startswith("Ambiguous request: Please enter the number for the action you intended")
     assert "\n0:\tpick up wood cup (in table, in kitchen)\n1:\tpick up wood cup (in kitchen)\n" in question
+    assert env.admissible_commands == ["0", "1"]
     other = env.copy()
     assert env.step(" TASK ") == "Task description:\nFind it."
     assert env.step("Help").startswith("Possible actions: \n\tactivate OBJ\n\tclose OBJ\n\tconnect OBJ to OBJ\n")
