@@ -53,7 +53,7 @@ def random_command(env: Env, rng: random.Random) -> str:
         ways = by_verb["go"] + by_verb["teleport"] + [c for c in by_verb["open"] if "door" in c]
         if ways:
             return rng.choice(ways)
-    verbs = sorted(by_verb)
+    verbs = sorted(verb for verb, commands in by_verb.items() if commands)
     verb = rng.choice(verbs)
     if verb in _RARE and rng.random() < 0.8:
         verb = rng.choice(verbs)

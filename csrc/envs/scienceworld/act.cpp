@@ -115,7 +115,7 @@ std::string Dig(World* world, Id ground) {
   Thing hole;
   hole.kind = Kind::kBox;
   hole.name = hole.born_name = "hole";
-  hole.container = hole.open = true;
+  hole.container = hole.open = hole.movable = true;
   world->Add(std::move(hole), outer);
   Thing soil = Substance("soil", Kind::kSoil, "brown", "solid");
   soil.material.melts = 10000, soil.material.boils = 10001;

@@ -267,6 +267,15 @@ def test_verbs_are_listed_in_the_originals_order() -> None:
     ]  # fmt: skip
 
 
+def test_a_hole_can_be_picked_up() -> None:
+    env = with_things(
+        {"k": "ground", "n": "ground", "f": "bo", "p": 1}, {"k": "tool", "n": "shovel", "f": "md", "p": 4}
+    )
+    assert env.step("use shovel on ground") == "You dig a hole in the ground, and place the soil nearby."
+    assert "pick up hole" in env.admissible_commands
+    assert env.step("pick up hole") == "You move the hole to the inventory."
+
+
 def test_objects_are_those_in_view_that_are_not_carried(env: Env) -> None:
     said = env.step(" OBJECTS ").split("\n\t")
     assert said[0] == "Possible object references: "
