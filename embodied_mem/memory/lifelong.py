@@ -1209,7 +1209,7 @@ class LifelongMemory:
         Args:
             user: who said it; a name, in any case. Of the user of the scope ("user" where it has no name) the profile
                 goes too. What sensors saw stays, and so do the goals of tasks, with their episodes.
-            object: a thing or a class; all that names it goes.
+            object: a thing or a class; all that names it goes, by any name under which the map knows it.
             episode: number of a task; -1 for what was told before the first one.
             everything: True for all that is kept in this scope.
 
@@ -1251,6 +1251,10 @@ class LifelongMemory:
         emptied, and so they are where the running episode is forgotten.
         """
         before = self._entries()
+        mentions = selector if selector.user is None else Selector(object=selector.user)
+        if selector.object is not None and self.spatial is not None:
+            exact, bare = self.spatial.other_names(selector)
+            selector, mentions = selector.with_names(exact), selector.with_names([*exact, *bare])
         self.reader.clear()
         told = self.profile.told_by(selector) if self.profile is not None else {}
         known = [notes for i, notes in told.items() if self.profile is not None and self.profile.is_known(i)]
@@ -1287,7 +1291,6 @@ class LifelongMemory:
         self._recent.clear()
         self._last = None
         left = self._entries()
-        mentions = selector if selector.user is None else Selector(object=selector.user)
         removed = [one for id, one in before.items() if id not in left]
         similar = [one for one in left.values() if mentions.in_text(one.text) or mentions.is_like(one.text)]
         return ForgetReceipt(receipt, *(tuple(one.quoted() for one in some) for some in (removed, similar)))

@@ -1428,6 +1428,30 @@ class SpatialMemory(RecordMemory):
         self._set_index(index)
         self.place, self.time, self._began, self._episode = place, time, began, state["episode"]
 
+    def other_names(self, selector: Selector) -> tuple[list[str], list[str]]:
+        """Return other names of a selector's things, and their bare classes.
+
+        A class is bare if it is part of another name of the thing, or names other things, too.
+        """
+        nodes: dict[str, dict[str, None]] = {}
+        for name, node, _ in self._index.other_names.rows():
+            nodes.setdefault(node, {split(node)[1]: None})[split(name)[1]] = None
+        exact, bare = dict[str, None](), dict[str, None]()
+        for node, names in nodes.items():
+            if any(map(selector.in_text, names)):
+                for name in names:
+                    one = Selector(object=name)
+                    is_class = name == class_of(name) and " " not in name and self._names_more(one, node)
+                    is_part = any(one.in_text(other) for other in names if other != name)
+                    (bare if is_class or is_part else exact)[name] = None
+        return list(exact), list(bare)
+
+    def _names_more(self, selector: Selector, node: str) -> bool:
+        """Return whether a selector names things beside a node."""
+        with self.graph.snapshot() as now:
+            others = now.names(now.node_ids())
+        return any(selector.in_text(split(other)[1]) for other in others if other != node)
+
     def remove(self, selector: Selector) -> dict[str, int]:
         """Remove what names an object, has one source alone, or all.
 

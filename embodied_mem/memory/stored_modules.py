@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from ..errors import InvalidInputError
@@ -75,6 +75,12 @@ class Selector:
     @functools.cached_property
     def _pattern(self) -> re.Pattern[str]:
         return names(self.object or "")
+
+    def with_names(self, other_names: Iterable[str]) -> Selector:
+        """Return this selector with other names of its object."""
+        wide, pieces = copy.copy(self), [names(name).pattern for name in (self.object or "", *other_names)]
+        vars(wide)["_pattern"] = re.compile("|".join(f"(?:{piece})" for piece in pieces))
+        return wide
 
     def in_text(self, text: str) -> bool:
         """Test a text for the object's name."""
