@@ -12,6 +12,7 @@
     embodied-mem data eb_alfred --from DOWNLOADS            # makes a world's files from what its publishers give
     embodied-mem doctor                                     # what is installed, what is missing, what mends it
     embodied-mem doctor --simulator eb_habitat --python PYTHON --folder CHECKOUT        # likewise, a real simulator
+    embodied-mem --version
     embodied-mem parity eb_habitat --tasks 50 --python PYTHON --folder CHECKOUT         # a world beside its simulator
 
 `embodied-mem COMMAND --help` says what a command takes. `demo`, `play`, `memory`, `view`, `data`, `doctor` and agents
@@ -267,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="embodied-mem", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action="version", version=f"embodied_mem {_version('embodied_mem')}")
     parser.add_argument("command", choices=list(COMMANDS))
     if not given:
         parser.print_help()

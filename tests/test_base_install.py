@@ -70,8 +70,25 @@ def test_every_program_says_its_help():
     assert "--model.compiler 'smollm2-135m'" in said
 
 
+def test_training_without_options_starts_nothing(capsys):
+    from experiments.configs import cli
+
+    with pytest.raises(SystemExit) as end:
+        cli([], "Trains.")
+    assert end.value.code == 2
+    text = capsys.readouterr().out
+    assert "Configs: " in text
+    assert "alfworld" in text
+    assert text.count("python experiments/train.py --config=grpo_cpu") == 2
+
+
 def test_what_needs_an_extra_names_it():
-    commands = [["train.py"], ["train.py", "--plan"], ["evaluate.py"], ["evaluate.py", "--deliveries", "none"]]
+    commands = [
+        ["train.py", "--config=grpo_cpu"],
+        ["train.py", "--plan"],
+        ["evaluate.py"],
+        ["evaluate.py", "--deliveries", "none"],
+    ]
     codes, _ = without_extras(commands)
     for code in codes.values():
         assert code.startswith("error: this needs the package `")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib.metadata
 import json
 import pathlib
 import subprocess
@@ -13,7 +14,7 @@ import tomllib
 import pytest
 
 from embodied_mem import cli
-from embodied_mem.errors import InvalidInputError
+from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError
 from embodied_mem.evaluation import command as of_commands
 from embodied_mem.evaluation import evaluate
 from embodied_mem.evaluation.benchmark import EpisodeResult, Published, episodes_data, episodes_of, option
@@ -46,6 +47,20 @@ def test_the_script_is_declared_and_its_commands_say_their_help():
     said = run.stdout.split("\0")
     for command, text in zip(commands, said, strict=True):
         assert text.startswith(f"usage: {' '.join(['embodied-mem', *command])} "), text
+
+
+def test_the_version_is_said(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--version"])
+    assert not end.value.code
+    assert capsys.readouterr().out == f"embodied_mem {importlib.metadata.version('embodied_mem')}\n"
+
+
+def test_weights_and_simulators_that_are_missing_are_named(tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"expected a folder .*alfworld.*, got 'misspelt'; check its spelling"):
+        Models("misspelt").load()
+    with pytest.raises(MissingDependencyError, match=r"python='/none' .*must be .*see docs/worlds/eb_habitat.md"):
+        cli.main(["doctor", "--simulator", "eb_habitat", "--python", "/none", "--folder", str(tmp_path)])
 
 
 def test_an_error_of_the_callers_is_one_line():

@@ -134,6 +134,11 @@ def main(arguments: list[str] | None = None, prog: str = "python -m embodied_mem
         options = {name: value for name, value in (options | {"grammar": args.grammar}).items() if value is not None}
         envs = make(args.world, num_envs=1, seed=args.seed, max_steps=None, **options)
         with contextlib.closing(envs):
+            if args.task is not None and not 0 <= args.task < envs.num_tasks:
+                raise InvalidInputError(
+                    f"--task: expected 0 to {envs.num_tasks - 1} for {args.world} with --tasks {tasks}, got "
+                    f"{args.task}; without --task, --seed draws one"
+                )
             person = Person(envs, sys.stdin, sys.stdout, goes_back=card(args.world).native)
             rollout(envs, [person], [[DRAWN if args.task is None else args.task]])
     except EmbodiedMemError as error:

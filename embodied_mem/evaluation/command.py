@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-from embodied_mem.errors import EmbodiedMemError, InternalError
+from embodied_mem.errors import DataNotFoundError, EmbodiedMemError, InternalError
 
 if TYPE_CHECKING:
     from embodied_mem.agents.deliveries import Delivery
@@ -185,7 +185,13 @@ class Models:
         from embodied_mem.training.bundle import load_bundle
         from embodied_mem.training.config import MeshConfig
 
-        return load_bundle(weights_folder(self.folder), mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
+        folder = weights_folder(self.folder)
+        if not folder.is_dir():
+            raise DataNotFoundError(
+                f"weights: expected a folder that training saved, or one of {', '.join(_published())}, got "
+                f"{self.folder!r}; check its spelling"
+            )
+        return load_bundle(folder, mesh=self.mesh and MeshConfig(*self.mesh), weights=self.weights)
 
     def compiler(self) -> MemoryCompiler:
         """Load the compiler, for one agent at a time; raises as `load`."""
@@ -212,6 +218,13 @@ def weights_folder(name: str) -> pathlib.Path:
         return folder
     own = (package.parent / "experiments" / "weights" / folder.name, package / "weights" / folder.name)
     return next((path for path in own if path.is_dir()), folder)
+
+
+def _published() -> list[str]:
+    """List the names of the sets of weights that are here."""
+    package = pathlib.Path(__file__).resolve().parents[1]
+    parents = package.parent / "experiments" / "weights", package / "weights"
+    return sorted({path.parent.name for parent in parents for path in parent.glob("*/config.json")})
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

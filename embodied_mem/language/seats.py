@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
+from ..errors import InvalidInputError
 from .chat import ChatError, ChatModel, ChatReply, Json, Message, UsageMeter
 
 SEATS = ("planner", "critic", "preprocessor", "memory", "perceiver")
@@ -81,6 +82,11 @@ class Seats:
     def __init__(
         self, model: ChatModel, name: str = "", memory: ChatModel | None = None, perceiver: ChatModel | None = None
     ):
+        if not callable(getattr(model, "complete", None)):
+            raise InvalidInputError(
+                f"model: expected a chat model with complete(messages, ...), such as OpenAIChatModel, got {model!r}; "
+                "planners and critics that are functions of their own need no chat model: see docs/agents.md"
+            )
         self._name = name
         models = {**dict.fromkeys(SEATS, model), "memory": memory, "perceiver": perceiver}
         self._seats = {seat: Seat(own) for seat, own in models.items() if own is not None}

@@ -88,6 +88,8 @@ def main(
     else:
         scope = Scope(**given_fields) if is_server else folder_scope(place, **given_fields)
     read_only, to = not is_import and options.action != "forget", getattr(options, "to", None)
+    if is_import:
+        LifelongMemory(scope).import_(text)  # so that a text that cannot be read makes no folder
     with LifelongMemory.open(place, scope, read_only=read_only, to=to) as memory:
         if options.action == "replay" and options.hash:
             print(hashlib.sha256(memory.state()).hexdigest(), file=output)

@@ -50,6 +50,13 @@ def cli(arguments: list[str], description: str):
     It has `--config NAME`, options of the script, any field as `--part.field VALUE`. `--help` lists every field with
     its default. An unknown field is an error that lists what is close.
     """
+    if not arguments:
+        print(
+            f"{description}\nConfigs: {', '.join(names())}\n\n"
+            "  python experiments/train.py --config=grpo_cpu            # trains\n"
+            "  python experiments/train.py --config=grpo_cpu --help     # lists every option and field"
+        )
+        sys.exit(2)
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--config", default="grpo_cpu")
     parser.add_argument("--plan", action="store_true")

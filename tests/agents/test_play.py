@@ -88,6 +88,12 @@ def test_a_household_task_given_up_is_not_won(tmp_path):
     assert "The episode ended, not won, after 1 commands." in result.stdout
 
 
+def test_a_task_out_of_range_is_named():
+    result = _run(["alfworld", "--tasks", "generated", "--task", "99"], [])
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: --task: expected 0 to 19 for alfworld with --tasks generated, got 99; ")
+
+
 def test_a_generated_home_is_played_without_data(monkeypatch, tmp_path):
     monkeypatch.setenv("EMBODIED_MEM_DATA", str(tmp_path))
     result = _run(["alfworld", "--tasks", "generated", "--seed", "3", "--task", "0"], ["/help", "/dance", "look"])

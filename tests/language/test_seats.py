@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import RecordedChatModel
 from embodied_mem.language.chat import ChatError, ChatReply, Usage, UsageMeter
 from embodied_mem.language.seats import Seats
@@ -53,6 +54,11 @@ def test_a_seed_is_the_agents_and_the_tasks_and_nobody_elses():
     assert again == first
     assert len({first, *others}) == 3
     assert none is None
+
+
+def test_a_function_is_no_chat_model():
+    with pytest.raises(InvalidInputError, match=r"model: expected a chat model with complete.*got <function"):
+        Seats(lambda messages: "yes")
 
 
 def test_each_seat_is_counted_since_the_task_began():

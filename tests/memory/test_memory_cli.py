@@ -92,6 +92,14 @@ def test_the_scope_is_that_of_the_folder_and_another_one_is_refused(tmp_path, sc
     assert "blue mug" in said("show", str(tmp_path))
 
 
+@pytest.mark.parametrize("options", [[], ["--user", "ann"]])
+def test_a_text_that_cannot_be_imported_makes_no_folder(tmp_path, monkeypatch, options):
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"bad'))
+    with pytest.raises(InvalidInputError, match="line 1"):
+        said("import", str(tmp_path / "new"), *options)
+    assert not (tmp_path / "new").exists()
+
+
 def test_everything_is_forgotten_by_one_flag(tmp_path):
     with LifelongMemory.open(tmp_path / "m", Scope(user="ann")) as memory:
         memory.tell("The word is secretbox.")

@@ -152,6 +152,11 @@ class PlannerCriticAgent(Agent):
         threads: bool | None = None,
         seats: Seats | None = None,
     ):
+        for name, part, call in (("planner", planner, "plan"), ("critic", critic, "review")):
+            if not callable(getattr(part, call, None)):
+                raise InvalidInputError(
+                    f"{name}: expected an object with {call}(...), got {part!r}; give it that method"
+                )
         self.config, self._seats = config or PlannerCriticConfig(), seats
         self.memory = memory if memory is not None else self._new_memory()
         self._fresh = memory is None
@@ -311,7 +316,12 @@ class PlannerCriticAgent(Agent):
         if objection or not self._steps:
             situation = self._look(True, situation, objection)
             start = time.perf_counter()
-            self.plan = self._planner.plan(situation)
+            plan = self._planner.plan(situation)
+            if not isinstance(plan, Plan):
+                raise InvalidInputError(
+                    f"planner: expected plan() to return Plan((PlanStep(...), ...)), got {plan!r}; wrap its steps"
+                )
+            self.plan = plan
             self.record.think_s += time.perf_counter() - start
             self.record.plans += 1
             self._steps = list(self.plan.steps)

@@ -93,7 +93,10 @@ class SimulatorProcess:
             )
         except OSError as error:
             world = program.file.parent.name
-            raise MissingDependencyError(f"{world}: the interpreter cannot be started: {error}") from error
+            raise MissingDependencyError(
+                f"{world}: the interpreter cannot be started: {error}; python={program.python or sys.executable!r} and "
+                f"folder={str(program.folder)!r} must be those of the simulator, see docs/worlds/{world}.md"
+            ) from error
         self._requests, self._answers = _pipes(self.process)
         self._stop = own(self, self.process, _stop, self._log)
 

@@ -18,6 +18,7 @@ from embodied_mem.agents.planner_critic.chat import (
 )
 from embodied_mem.agents.planner_critic.situation_text import describe_names
 from embodied_mem.agents.robot.skills import TASK_COMPLETE, Skill, read_command
+from embodied_mem.errors import InvalidInputError
 from embodied_mem.language import ChatError, ChatReply, RecordedChatModel, Usage
 from embodied_mem.language.chat import UsageMeter
 from embodied_mem.language.json_answers import read_json
@@ -55,6 +56,23 @@ SKILLS = skills_of(PlannerCriticConfig())
 
 def agent_of(model) -> PlannerCriticAgent:
     return PlannerCriticAgent.for_world("alfworld", **chat_parts(model, SKILLS, max_steps=3))
+
+
+class Lister:
+    def plan(self, situation):
+        return ["look"]
+
+
+@pytest.mark.parametrize(
+    ("planner", "message"),
+    [
+        (lambda situation: ["look"], r"planner: expected an object with plan\(\.\.\.\), got <function"),
+        (Lister(), r"planner: expected plan\(\) to return Plan\(.*, got \['look'\]; wrap its steps"),
+    ],
+)
+def test_a_planner_of_another_shape_is_named(planner, message):
+    with pytest.raises(InvalidInputError, match=message):
+        play(PlannerCriticAgent.for_world("alfworld", planner=planner), TextRoom(PLACES))
 
 
 def test_a_task_is_won_by_a_model_and_repeats_from_its_recording(tmp_path):
