@@ -1007,8 +1007,13 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "eb_habitat_relations": eb_habitat_relations,
     **dict.fromkeys(("locomo", "beam"), dialogues),
     "calibration": lambda data: f"{calibration.table(data)}\n\n{source(data)}",
-    "corrections": lambda data: f"{corrections.table(data)}\n\n{source(data)}",
-    "robot_week": lambda data: f"{load('robot_week', 'benchmark').table(data)}\n\n{source(data)}",
+    **dict.fromkeys(
+        ("corrections", "corrections_encoder"), lambda data: f"{corrections.table(data)}\n\n{source(data)}"
+    ),
+    **dict.fromkeys(
+        ("robot_week", "robot_week_encoder"),
+        lambda data: f"{load('robot_week', 'benchmark').table(data)}\n\n{source(data)}",
+    ),
     **dict.fromkeys(
         ("life", "life_conditions", "life_teacher", "life_trained", "life_trained_conditions"),
         lambda data: f"{load('life', 'benchmark').table(data)}\n\n{source(data)}",
