@@ -190,6 +190,8 @@ def rivals(now: Snapshot, fact: Names, rules: Sequence[ConflictRule]) -> Iterato
 
 _RESTING = ("in", "on")
 """Relations of a thing that cannot carry the one it is in or on."""
+_MAX_INSIDE = 32
+"""Contents of the places in other rooms that a query names, at most."""
 _MAX_NESTED = 8  # things in one another
 
 
@@ -876,6 +878,12 @@ class SpatialMemory(RecordMemory):
                 if row.relation in SHOWN and self._now_at(row.object_id, time, now, as_of)[0] == number
             ]
 
+    def _inside(self, nodes: Sequence[int], now: Snapshot, as_of: int | None) -> dict[int, Known]:
+        """Return the newest facts that put things in or on nodes."""
+        facts = sorted(itertools.chain.from_iterable(now.facts_of_all(nodes, "in", as_of)))[-_MAX_INSIDE:]
+        known = zip(facts, self._index.all_known(facts, now))
+        return {fact: row for fact, row in known if row.relation in SHOWN}
+
     def denied(self, subject: str, relation: str, object_: str) -> list[int]:
         """Return the current facts that a negative fact ends.
 
@@ -1189,6 +1197,7 @@ class SpatialMemory(RecordMemory):
                 lasts = [last for node in numbers if (last := self._index.last_place(node)) is not None]
                 past += [max(lasts)] if lasts else []
         inside = dict(row for node in named for row in self._came_in(self._index.name(node, now), as_of))
+        inside |= self._inside([node for node in all_nodes if node not in named], now, as_of)
         row_of |= inside
         places = [*dict.fromkeys((*places, *inside))]
         items += self._items(places, [row_of[fact] for fact in places], itertools.repeat(0), now, as_of)

@@ -127,3 +127,13 @@ def test_weeks_of_carried_boxes(seed):
         assert {thing: believed[thing] for thing in inside} == past[-1][1]
     for at, wanted in past[::7]:
         assert {thing: room_of(memory, thing, as_of=at) for thing in wanted} == wanted
+
+
+def test_contents_of_a_place_in_another_room_are_found(memory):
+    visit(memory, "hall", ("coat", "on", "hook"))
+    found = {item.text: item.place for item in memory.retrieve("what is in the basket 1?", k=4).items}
+    assert found["red mug is in basket 1 in kitchen"] == "kitchen"
+    visit(memory, "cellar", *((f"jar {i}", "on", "rack") for i in range(100)))
+    visit(memory, "hall", ("coat", "on", "hook"))
+    found = [item.fact[0] for item in memory.spatial.retrieve("what is on the rack?") if item.fact[2] == "rack"]
+    assert set(found) == {f"jar {i}" for i in range(68, 100)}
