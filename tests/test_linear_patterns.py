@@ -18,6 +18,7 @@ MADE_LATER = {
     "embodied_mem.atomic_file: re.escape(f'.{path.name}.') + '[0-9a-f]{16}\\.partial'",
     "embodied_mem.language.json_answers: schema['pattern']",
     "embodied_mem.memory.words: pattern + _no_letter_after(last)",
+    "embodied_mem.memory.stored_modules: '|'.join((f'(?:{piece})' for piece in pieces))",
     "embodied_mem.memory.words: '\\s+'.join(map(re.escape, asked.split()))",
     "embodied_mem.memory.words: re.escape(asked)",
     "embodied_mem.memory.words: single",
