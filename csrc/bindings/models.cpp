@@ -35,7 +35,7 @@ void TransposeArrays(const py::array& source, py::array& target) {
 }  // namespace
 
 void BindModels(py::module_& module) {
-  py::module_ part = module.def_submodule("models", "What loading of weights calls.");
+  py::module_ part = module.def_submodule("models", "Functions for loading weights.");
   part.def("transpose", &TransposeArrays, py::arg("source"), py::arg("target").noconvert(),
            "Writes the transpose of a matrix of numbers of 2 or 4 bytes into another, without the GIL.");
   py::module_ attention = module.def_submodule("attention", "For `jax.ffi`; use embodied_mem.models.fused_attention.");

@@ -38,7 +38,7 @@ _MAX_FRAGMENT = 12
 WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
 OF_ENCODER = WEIGHTS.with_name("supersession_minilm.json")
 ENCODER = "minilm-384-"
-"""How the name of an encoder begins whose cosines the other trees know."""
+"""Beginning of the name of an encoder whose cosines the other trees know."""
 _WIDTH = 128
 """Numbers of a word vector that are compared: the table is made so that the first ones say most."""
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\d+(?:[:.]\d\d)+|\d+(?:st|nd|rd|th)?|[^\W\d_]+(?:['’][^\W\d_]+)?|\?")

@@ -98,8 +98,9 @@ class LifeConfig:
         known = [name for name, one in CONDITIONS.items() if one.kind == "lifelong" and not one.pool]
         if unknown := set(self.conditions) - set(known):
             raise InvalidInputError(f"--conditions: expected some of {', '.join(known)}, got {sorted(unknown)}")
-        if self.conditions and not self.deliveries:
-            raise InvalidInputError("--conditions: expected --deliveries with it, e.g. --deliveries lifelong_compiled")
+        for name in ("conditions", "more_weights"):
+            if getattr(self, name) and not self.deliveries:
+                raise InvalidInputError(f"--{name}: expected --deliveries with it, e.g. --deliveries lifelong_compiled")
 
 
 class LifeBenchmark:

@@ -22,9 +22,10 @@ def life():
     return held_out_lives(dataclasses.replace(MIX, num_tasks=60), 1, "dev")[0]
 
 
-def test_conditions_without_deliveries_are_refused():
-    with pytest.raises(InvalidInputError, match=r"^--conditions: expected --deliveries with it"):
-        main(["--config=life", "--conditions", "poisoned"])
+@pytest.mark.parametrize(("option", "value"), [("conditions", "poisoned"), ("more_weights", "life")])
+def test_options_of_deliveries_alone_are_refused(option, value):
+    with pytest.raises(InvalidInputError, match=rf"^--{option}: expected --deliveries with it"):
+        main(["--config=life", f"--{option}", value])
 
 
 def test_rows_are_in_order(tmp_path, capsys):

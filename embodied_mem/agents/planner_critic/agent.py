@@ -34,6 +34,7 @@ from embodied_mem.agents.robot.perceiver import Perceiver
 from embodied_mem.errors import InvalidInputError
 from embodied_mem.language.images import Picture
 from embodied_mem.language.seats import Seats
+from embodied_mem.memory.arguments import shown
 from embodied_mem.memory.lifelong import LifelongMemory
 from embodied_mem.memory.pool import Pool, Reading
 from embodied_mem.registry import load
@@ -155,7 +156,7 @@ class PlannerCriticAgent(Agent):
         for name, part, call in (("planner", planner, "plan"), ("critic", critic, "review")):
             if not callable(getattr(part, call, None)):
                 raise InvalidInputError(
-                    f"{name}: expected an object with {call}(...), got {part!r}; give it that method"
+                    f"{name}: expected an object with {call}(...), got {shown(part)}; give it that method"
                 )
         self.config, self._seats = config or PlannerCriticConfig(), seats
         self.memory = memory if memory is not None else self._new_memory()
@@ -319,7 +320,7 @@ class PlannerCriticAgent(Agent):
             plan = self._planner.plan(situation)
             if not isinstance(plan, Plan):
                 raise InvalidInputError(
-                    f"planner: expected plan() to return Plan((PlanStep(...), ...)), got {plan!r}; wrap its steps"
+                    f"planner: expected plan() to return Plan((PlanStep(...), ...)), got {shown(plan)}; wrap its steps"
                 )
             self.plan = plan
             self.record.think_s += time.perf_counter() - start

@@ -98,3 +98,18 @@ def test_a_made_up_name_stands_in_all_texts_of_an_episode():
     assert old not in CHANGERS.values()
     assert any(old in sample.action for sample in plain)
     assert [replace_word(sample, old, new) for sample in plain] == other
+
+
+def test_made_up_names_have_many_patterns():
+    games = [game.load() for game in generate(12, seed=0, num_scenes=4, prove=False)]
+    worlds = envs.make("alfworld", tasks=games, num_envs=12, seed=0)
+
+    def words(share):
+        samples = play_teacher(
+            worlds, range(12), Experiences(), lambda task: RuleTeacher(statistics_order), top_k=1, detour=0.0, seed=0,
+            new_names=share,
+        ).samples  # fmt: skip
+        return set(re.findall(r"[a-z]+", repr(samples).replace("\\n", " ").lower()))
+
+    patterns = {re.sub("[aeiou]", "a", re.sub("[^aeiou]", "b", name)) for name in words(1.0) - words(0.0)}
+    assert len(patterns) >= 6
