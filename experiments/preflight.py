@@ -223,7 +223,7 @@ def _sources(config: Config) -> dict[str, pathlib.Path]:
     for role in ROLES:
         try:
             source = weights_of(config, role)
-        except EmbodiedMemError:
+        except (DataNotFoundError, InvalidInputError):
             continue
         if source is not None:
             found[role] = source
@@ -241,9 +241,26 @@ def _weights(config: Config) -> Iterator[Row]:
             yield Row(f"{role}'s weights", name, found, _download(config, role))
             continue
         try:
+            _check_shape(sources[role], name)
             yield Row(f"{role}'s weights", name, stored_weights(sources[role]))
         except EmbodiedMemError as error:
             yield Row(f"{role}'s weights", name, str(error), _download(config, role, sources[role]))
+
+
+def _check_shape(source: pathlib.Path, name: str) -> None:
+    """Compare a folder's model with a preset.
+
+    A run would train whatever lies there.
+    """
+    from embodied_mem.models.config import preset
+    from embodied_mem.models.formats.hf import read_described
+
+    described = read_described(source) if source.is_dir() else {}
+    described |= described.get("text_config") or {}
+    shape = preset(name)
+    for field, wanted in (("hidden_size", shape.width), ("num_hidden_layers", shape.num_layers)):
+        if described.get(field, wanted) != wanted:
+            raise CheckpointError(f"{source}: another model: {field} {described[field]}, but {name} has {wanted}")
 
 
 def stored_weights(source: pathlib.Path) -> str:

@@ -21,8 +21,10 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from embodied_mem.evaluation.score import Score
     from embodied_mem.progress import Stages
     from embodied_mem.training.config import Config
+    from embodied_mem.training.tasks import TrainingTasks
 
 
 class Clock:
@@ -72,14 +74,15 @@ def main(arguments: list[str] | None = None) -> dict | None:
     if has_others and is_copy(run_dir):
         raise InvalidInputError(f"--run_dir: expected a folder that all processes see, got {options.run_dir}; mount it")
     prepare(config, run_dir, options.unchecked)
-    recorded = config.world.name in registry.names("samples")
     keep_freed_memory()
     keep_programs()
     from embodied_mem.progress import Stages
     from embodied_mem.training.costs import costs
+    from embodied_mem.training.tasks import make_tasks
 
-    with Stages(costs(config, recorded=recorded)) as stages:
-        report = train(arguments, options, config, run_dir, recorded, stages)
+    tasks = None if config.world.name in registry.names("samples") else make_tasks(config)
+    with Stages(costs(config, tasks)) as stages:
+        report = train(arguments, options, config, run_dir, tasks, stages)
     push(run_dir)
     return report
 
@@ -116,7 +119,7 @@ def train(
     options: argparse.Namespace,
     config: Config,
     run_dir: pathlib.Path,
-    recorded: bool,
+    tasks: TrainingTasks | None,
     stages: Stages,
 ) -> dict | None:
     """Train what is not trained yet, and score it.
@@ -127,12 +130,14 @@ def train(
 
     from embodied_mem import registry
     from embodied_mem.compiler.served_executor import ServedExecutor
+    from embodied_mem.evaluation.benchmark import EpisodeResult
     from embodied_mem.evaluation.chat_options import ChatOptions, chat_model, usage_of
     from embodied_mem.evaluation.command import print_result
     from embodied_mem.evaluation.intervals import paired_difference
     from embodied_mem.evaluation.report import manifest, table, write_report
     from embodied_mem.evaluation.score import check_executor, score
     from embodied_mem.parallel.processes import first_alone, is_first
+    from embodied_mem.parallel.resume import Finished
     from embodied_mem.training import loop, models, sft
     from embodied_mem.training.bundle import OWN_TOKENIZER, Bundle, save_bundle
     from embodied_mem.training.config import STAGES, is_published, is_taught
@@ -140,7 +145,7 @@ def train(
     from embodied_mem.training.loop import read_metrics
     from embodied_mem.training.models import make_own_tokenizer, make_tokenizer
     from embodied_mem.training.run_folder import claim_run
-    from embodied_mem.training.tasks import make_tasks, scoring_bank, teach_bank
+    from embodied_mem.training.tasks import scoring_bank, teach_bank
     from embodied_mem.training.teachers.chat_teacher import TeacherStatistics, taught_by
     from embodied_mem.training.teachers.dagger import acts_on_guidance
     from embodied_mem.training.teachers.episodes import read_samples, write_samples
@@ -156,11 +161,10 @@ def train(
     # ---- Samples: recorded, or played by the teacher with the train games' successes in mind -------------------------
     #
     say.begin("samples")
-    if recorded:
+    if tasks is None:
         with first_alone("recordings"):
             samples = registry.load(config.world.name, "samples")(config, run_dir, say)
     else:
-        tasks = make_tasks(config)
         at_server = ChatOptions(server=options.teacher_server, model=config.data.teacher, record=options.teacher_record)
         if config.data.teacher != "rules":
             chat = chat_model(at_server, "--teacher chat")
@@ -206,7 +210,7 @@ def train(
     say.begin("executor")
     executor = sft.train_executor(run, samples)
     say("executor trained on the teacher's commands")
-    if not recorded and not options.unchecked and is_published(config, "executor") and not is_taught(config):
+    if tasks and not options.unchecked and is_published(config, "executor") and not is_taught(config):
         acting = models.make_executor(config, executor, run.executor_tokenizer)
         row = check_executor(config, acting, tasks.rollout, tasks.num_train, bank)
         refused = 100 * row.per_step("refused")
@@ -218,7 +222,7 @@ def train(
     say.begin("compiler")
     model = sft.train_compiler(run, samples, executor)
     say("compiler trained on the teacher's outputs")
-    if recorded:
+    if tasks is None:
         save_bundle(run_dir / "weights", config, tokenizer, executor, model, own)
         command = f"python experiments/evaluate.py --config={config.world.name} --agents --deliveries"
         scored = " ".join(config.evaluation.deliveries)
@@ -233,7 +237,17 @@ def train(
     ev = config.evaluation
     valid = tasks.valid, len(range(tasks.num_valid)[: ev.num_tasks or None]), scored_with
     test = tasks.test, len(range(tasks.num_test)[: ev.num_tasks or None]), scored_with
-    settings = {"seeds": ev.seeds, "temperature": ev.temperature}
+
+    def score_once(one: Bundle, tasks: tuple, name: str, stage: str = "grpo") -> dict[str, Score]:
+        """Score the bundle; episodes that the run has played before are read."""
+        belongs_to = {"fingerprint": config.fingerprint(stage), "evaluation": dataclasses.asdict(ev)}
+        path = run_dir / "scores" / f"{name.lower().replace(' ', '_')}.jsonl"
+        with first_alone(name):
+            episodes = Finished(path, belongs_to, EpisodeResult, write=is_first())
+        deliveries = ev.deliveries if name == "evaluation" else ("compiled",)
+        settings = {"seeds": ev.seeds, "temperature": ev.temperature, "label": name, "finished": episodes}
+        return score(one, *tasks, deliveries=deliveries, **settings)
+
     before = {}
     if config.grpo.steps:
         say.begin("GRPO")
@@ -241,7 +255,7 @@ def train(
             dataclasses.replace(config, grpo=dataclasses.replace(config.grpo, steps=0)), tokenizer, executor, model, own
         )
         save_bundle(run_dir / "weights_before_grpo", bundle.config, tokenizer, executor, model, own)
-        scored = score(bundle, *valid, deliveries=("compiled",), label="before GRPO", **settings)
+        scored = score_once(bundle, valid, "before GRPO", "correction")
         before = {"compiled_before_grpo": scored["compiled"].to_json()}
         say(f"compiled before GRPO: {100 * scored['compiled'].success:.1f} % success")
     model = train_grpo(run, model, executor, games)
@@ -253,9 +267,9 @@ def train(
     # ---- Table -------------------------------------------------------------------------------------------------------
     #
     say.begin("table")
-    scores = after = score(bundle, *test, deliveries=ev.deliveries, **settings)
+    scores = after = score_once(bundle, test, "evaluation")
     if before and ev.tasks:  # the gain of GRPO is of the validation tasks, which were scored before it
-        after = score(bundle, *valid, deliveries=("compiled",), label="after GRPO", **settings)
+        after = score_once(bundle, valid, "after GRPO")
         before["compiled_after_grpo"] = after["compiled"].to_json()
     stages.end()
     if not is_first():

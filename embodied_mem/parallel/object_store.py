@@ -17,30 +17,41 @@ import shutil
 from typing import Any
 
 from embodied_mem.atomic_file import replacing
+from embodied_mem.errors import MissingDependencyError
+from embodied_mem.progress import counted
 
 LIST = ".files.json"
 _stores: dict[pathlib.Path, Any] = {}  # local copy -> its place in the store
 
 
 def local_copy(place: str | os.PathLike[str]) -> pathlib.Path:
-    """Fetch a place in a store, once; a local path stays itself."""
+    """Fetch a place in a store, once; a local path stays itself.
+
+    Raises:
+        MissingDependencyError: the store's package is not installed, or there is none.
+    """
     if "://" not in str(place):
         return pathlib.Path(place)
     from etils import epath
 
-    store = epath.Path(place)
-    name = hashlib.sha256(str(store).encode()).hexdigest()[:16]
-    folder = pathlib.Path.home() / ".cache/embodied_mem/stores" / name
-    if folder in _stores:
-        return folder
+    try:
+        store = epath.Path(place)
+        name = hashlib.sha256(str(store).encode()).hexdigest()[:16]
+        folder = pathlib.Path.home() / ".cache/embodied_mem/stores" / name
+        if folder in _stores:
+            return folder
+        whole = store / LIST
+        stamps = json.loads(whole.read_text()) if whole.exists() else _store_stamps(store, "")
+    except (ImportError, KeyError) as error:
+        stores = "expected a folder, gs://... (pip install gcsfs) or s3://... (pip install s3fs)"
+        raise MissingDependencyError(f"{place}: {stores}: {error}") from error
     folder.mkdir(parents=True, exist_ok=True)
-    whole = store / LIST
-    stamps = json.loads(whole.read_text()) if whole.exists() else _store_stamps(store, "")
-    for name in _stamps(folder).keys() - stamps.keys():
+    there = _stamps(folder)
+    for name in there.keys() - stamps.keys():
         (folder / name).unlink()
-    for name, (size, mtime) in stamps.items():
-        path = folder / name
-        if not path.is_file() or [path.stat().st_size, path.stat().st_mtime_ns] != [size, mtime]:
+    if names := [name for name, stamp in stamps.items() if there.get(name) != stamp]:
+        for name in counted(names, f"fetching {place}", "file"):
+            path, mtime = folder / name, stamps[name][1]
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary:
                 _copy(store / name, temporary)

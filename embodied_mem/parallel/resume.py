@@ -55,13 +55,21 @@ class Finished(Generic[Row]):
         path: of the file; None keeps them in memory alone.
         belongs_to: what is at `path` is read if it belongs to the same, else begun anew.
         row: makes an outcome of its values, as `EpisodeResult` does; None for plain lists.
+        write: False for the other processes of a run, which read what the first one has.
 
     Attributes:
         rows: (agent or delivery, subset or seed, task) -> outcome.
     """
 
-    def __init__(self, path: pathlib.Path | None, belongs_to: Mapping[str, Any], row: Callable[..., Row] | None = None):
-        self._path = path = path and path.absolute()
+    def __init__(
+        self,
+        path: pathlib.Path | None,
+        belongs_to: Mapping[str, Any],
+        row: Callable[..., Row] | None = None,
+        write: bool = True,
+    ):
+        path = path and path.absolute()
+        self._path = path if write else None
         self._make, self._head, self._num_read = row, json.dumps(belongs_to), 0
         self._board = board if belongs_to else None
         self.rows: dict[Key, Row] = {}
@@ -74,6 +82,8 @@ class Finished(Generic[Row]):
                 if line.endswith("]"):  # the last line of a run that was killed may be cut
                     agent, subset, task, *outcome = json.loads(line)
                     self.rows[agent, subset, task] = row(*outcome) if row else outcome
+        if not write:
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = [json.dumps([*key, *outcome]) for key, outcome in self.rows.items()]
         write_text(path, "\n".join([head, *kept]) + "\n")

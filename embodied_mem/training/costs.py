@@ -1,6 +1,6 @@
 """Relative costs of a run's stages, for the time left of all of them.
 
-    with Stages(costs(config)) as stages: ...
+    with Stages(costs(config, tasks)) as stages: ...
 
 In rows of the executor's training; elsewhere the first stages that were finished say how long such a row takes, and the
 rest is as good as these ratios. Rows, games and grouped episodes are processor time of one core in
@@ -12,6 +12,7 @@ batch there, with compiling in it; their ratios are those of an earlier run on t
 from __future__ import annotations
 
 from embodied_mem.training.config import Config, CorrectionConfig, SFTConfig
+from embodied_mem.training.tasks import TrainingTasks
 
 _GAME, _OWN_GAME, _GROUP_EPISODE, _SCORED_EPISODE = 1, 10, 20, 7
 
@@ -19,28 +20,30 @@ _GAME, _OWN_GAME, _GROUP_EPISODE, _SCORED_EPISODE = 1, 10, 20, 7
 _COMPILER_ROW = 1.4
 
 
-def costs(config: Config, *, recorded: bool = False) -> dict[str, float]:
+def costs(config: Config, tasks: TrainingTasks | None) -> dict[str, float]:
     """Cost by stage, in order, of those that the configuration has.
 
     Args:
         config: of the run.
-        recorded: whether its world is recorded and never played in training, nor scored at the end.
+        tasks: that it plays; None in a recorded world, never played in training, nor scored at the end.
     """
     grpo, scored = config.grpo, config.evaluation
-    episodes = (scored.num_tasks or config.world.num_valid) * len(scored.seeds)
+    train, valid, test = (tasks.num_train, tasks.num_valid, tasks.num_test) if tasks else (0, 0, 0)
+    before, after = (len(range(count)[: scored.num_tasks or None]) * len(scored.seeds) for count in (valid, test))
     found = {
-        "samples": float(_GAME * config.world.num_train * config.data.passes),
+        "samples": float(_GAME * train * config.data.passes),
         "executor": _trained(config.executor_sft),
         "correction of the executor": _corrected(config.executor_correction),
         "compiler": _trained(config.compiler_sft, _COMPILER_ROW),
         "correction of the compiler": _corrected(config.correction, _COMPILER_ROW),
         "GRPO": 0.0,
-        "table": 0.0 if recorded else float(_SCORED_EPISODE * episodes * len(scored.deliveries)),
+        "table": float(_SCORED_EPISODE * after * len(scored.deliveries)),
     }
     if grpo.steps:
         played = grpo.steps * grpo.num_tasks * grpo.group_size
-        found["GRPO"] = float(_GROUP_EPISODE * played + _SCORED_EPISODE * episodes)
-    always = {"samples", "executor", "compiler"} if recorded else {"samples", "executor", "compiler", "table"}
+        found["GRPO"] = float(_GROUP_EPISODE * played + _SCORED_EPISODE * before)
+        found["table"] += _SCORED_EPISODE * before * bool(scored.tasks)
+    always = {"samples", "executor", "compiler", "table"} if tasks else {"samples", "executor", "compiler"}
     return {name: cost for name, cost in found.items() if cost or name in always}
 
 

@@ -70,6 +70,8 @@ def cli(arguments: list[str], description: str):
     for option in ("server", "model", "record", "executor"):
         parser.add_argument(f"--teacher_{option}", default="")
     options, rest = parser.parse_known_args(arguments)
+    if (options.compile and not options.plan) or (options.topology and not options.compile):
+        raise InvalidInputError("--compile, --topology: expected --plan --compile [--topology v5e:4x4]; nothing is run")
     text = (
         f"{description}\nOptions besides the fields below:\n  --config NAME   one of {', '.join(names())}\n"
         "  --plan          print memory and sharding per device, then stop\n"

@@ -155,7 +155,8 @@ def print_forecasts(config: Config, models: list[PlannedModel], answer: Plan, pr
     """
     acting = {model.name: model for model in models if model.name in ROLES}
     lengths = dict(zip(ROLES, row_lengths(config, prompt_length)))
-    rows = [("at best", "fits", "compiler tokens/s", "executor tokens/s", "rollout", "GRPO update", "SFT step", "run")]
+    times = "rollout", "GRPO update", "SFT step", "both stages"
+    rows = [("at best", "fits", "compiler tokens/s", "executor tokens/s", *times)]
     found = []
     for chip in CHIPS.values():
         one = forecast(config, acting, chip, lengths)

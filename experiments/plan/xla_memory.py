@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from embodied_mem.errors import MissingDependencyError
+from embodied_mem.errors import InvalidInputError, MissingDependencyError
 from embodied_mem.models import decoder as decoders
 from embodied_mem.models.decoder import Decoder
 from embodied_mem.models.sampling import SamplingSettings, decode
@@ -82,6 +82,7 @@ def tpu_devices(topology: str) -> list[Any]:
 
     Raises:
         MissingDependencyError: the extra `tpu` is not installed.
+        InvalidInputError: there is no such slice.
     """
     if importlib.util.find_spec("libtpu") is None:
         raise MissingDependencyError("--topology: libtpu is missing: pip install 'embodied_mem[tpu]'")
@@ -95,7 +96,10 @@ def tpu_devices(topology: str) -> list[Any]:
         os.environ.setdefault(variable, value)
     from jax.experimental import topologies
 
-    return list(topologies.get_topology_desc(topology, "tpu").devices)
+    try:
+        return list(topologies.get_topology_desc(topology, "tpu").devices)
+    except jax.errors.JaxRuntimeError as error:
+        raise InvalidInputError(f"--topology: expected a slice such as v5e:4x4, got {topology!r}: {error}") from error
 
 
 def compiled_memory(

@@ -83,7 +83,9 @@ def test_nothing_is_missing_where_all_is_there(complete):
     assert "3 files, 0.00 GB, F16" in table(rows)
 
 
-@pytest.mark.parametrize("how", ["no folder", "no shard", "cut shard", "no index entry", "no config", "no JSON"])
+@pytest.mark.parametrize(
+    "how", ["no folder", "no shard", "cut shard", "no index entry", "no config", "no JSON", "another model"]
+)
 def test_half_a_folder_of_weights(complete, tmp_path, how):
     folder = tmp_path / "weights" / "executor"
     shard = folder / "model-b.safetensors"
@@ -100,6 +102,9 @@ def test_half_a_folder_of_weights(complete, tmp_path, how):
             (folder / "config.json").unlink()
         case "no JSON":
             (folder / "config.json").write_text("{")
+        case "another model":
+            described = json.loads((folder / "config.json").read_text()) | {"text_config": {"hidden_size": 3584}}
+            (folder / "config.json").write_text(json.dumps(described))
     found = missing(*complete)
     assert "executor's weights" in found
     assert set(found) <= {"executor's weights", "tokenizer"}

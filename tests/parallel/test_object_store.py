@@ -1,11 +1,13 @@
 """Folders in a store, by a local double of `gs://` behind fsspec; a stage that is lost with its machine goes on."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
 from local_bucket import serve
 
+from embodied_mem.errors import MissingDependencyError
 from embodied_mem.parallel import object_store
 from embodied_mem.parallel.object_store import local_copy, push
 from embodied_mem.training.config import weights_of
@@ -62,6 +64,13 @@ def test_published_weights_are_found_in_a_store(bucket, machine):
     config = load("grpo_tpu")
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, weights="gs://bucket/weights"))
     assert (weights_of(config, "executor") / "model.safetensors").read_bytes() == b"some bytes"
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/run", "memory://run"])
+def test_a_store_without_its_package_is_refused_with_the_packages(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(MissingDependencyError, match=f"^{place}: expected a folder, .*pip install s3fs"):
+        local_copy(place)
 
 
 class Lost(Exception):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import jax.numpy as jnp
 import numpy as np
@@ -74,13 +75,19 @@ def test_non_finite_loss_stops_the_run_and_names_the_step(tmp_path, name):
     assert [json.loads(line, parse_constant=pytest.fail) for line in lines][1] == {"step": 12, name: None}
 
 
-def test_costs_are_of_the_stages_that_a_run_has():
+def test_costs_are_of_the_stages_and_tasks_that_a_run_has():
     small = grpo_cpu.config()
-    assert list(costs(small)) == [
+    tasks = types.SimpleNamespace(num_train=8, num_valid=5, num_test=3)
+    assert list(costs(small, tasks)) == [
         "samples", "executor", "correction of the executor", "compiler", "correction of the compiler", "GRPO", "table"
     ]  # fmt: skip
     without = dataclasses.replace(small, grpo=dataclasses.replace(small.grpo, steps=0))
-    assert "GRPO" not in costs(without)
+    assert "GRPO" not in costs(without, tasks)
+    everything = dataclasses.replace(small.evaluation, num_tasks=0, tasks="valid_seen")
+    twice = costs(dataclasses.replace(small, evaluation=everything), tasks)["table"]
+    once = costs(dataclasses.replace(without, evaluation=everything), tasks)["table"]
+    assert twice / once == 1 + 5 / (3 * len(everything.deliveries)), "the validation tasks are scored after GRPO, too"
+    assert "table" not in costs(without, None)
 
 
 def test_cosine_with_warmup_is_the_textbook_one_without_its_zero_step():

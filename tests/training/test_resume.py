@@ -144,7 +144,8 @@ def test_the_same_command_again_trains_nothing(straight):
     assert len(kept) == len(STEPS) + 3
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept[:-1]}
     weights = kept[-1].read_bytes()
-    assert scores(straight.finish()) == scores(straight.printed)
+    assert deliveries(straight.finish()) == deliveries(straight.printed)
+    assert json.loads((straight.folder / "traces.json").read_text())["shapes"]["_write"] == [0], "nor plays"
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept[:-1]} == before
     assert kept[-1].read_bytes() == weights
 

@@ -3,12 +3,15 @@
 import dataclasses
 import importlib.util
 import itertools
+import os
 
+import jax
 import pytest
+from jax.experimental import topologies
 
-from embodied_mem.errors import MissingDependencyError
+from embodied_mem.errors import InvalidInputError, MissingDependencyError
 from embodied_mem.training.config import MeshConfig, ModelConfig
-from experiments.configs import load
+from experiments.configs import cli, load
 from experiments.plan.xla_memory import compiled_memory, tpu_devices
 
 WITHOUT = "pip install -e '.[tpu]'"
@@ -19,6 +22,23 @@ IS_THERE = importlib.util.find_spec("libtpu") is not None
 def test_without_the_extra_the_command_that_installs_it_is_named():
     with pytest.raises(MissingDependencyError, match="libtpu is missing: pip install"):
         tpu_devices("v5e:2x2")
+
+
+def test_a_slice_that_the_compiler_does_not_know_is_refused(monkeypatch):
+    def refuse(topology, platform):
+        raise jax.errors.JaxRuntimeError("not divisible")
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(os, "environ", {})  # what is set for a slice ends with the test
+    monkeypatch.setattr(topologies, "get_topology_desc", refuse)
+    with pytest.raises(InvalidInputError, match="--topology: expected a slice such as v5e:4x4, got 'v5e:4x5': not div"):
+        tpu_devices("v5e:4x5")
+
+
+@pytest.mark.parametrize("options", [["--compile"], ["--plan", "--topology", "v5e:4x4"]])
+def test_options_of_a_plan_start_no_run(options):
+    with pytest.raises(InvalidInputError, match="--compile, --topology: expected --plan --compile"):
+        cli(["--config=grpo_cpu", *options], "")
 
 
 @pytest.mark.slow
