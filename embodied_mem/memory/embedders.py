@@ -55,6 +55,17 @@ class Embedder(Protocol):
         ...
 
 
+class Judge(Protocol):
+    """Whatever decides which earlier statement a new one replaces; an embedder may have one as `judge`."""
+
+    def chances(self, new: str, olds: Sequence[str], distances: Sequence[int]) -> Sequence[float]:
+        """Give the chance that each older statement is replaced.
+
+        Distances count the statements since, 1 for the last.
+        """
+        ...
+
+
 class LexicalEmbedder:
     """Hashed bag of words and neighbouring word pairs.
 
@@ -214,12 +225,13 @@ class CachedEmbedder:
     Not for texts that users may want forgotten.
 
     Attributes:
-        name: the embedder's.
+        name, judge: the embedder's.
         is_model: whether it is a trained model rather than the lexical embedder.
     """
 
     def __init__(self, embedder: Embedder):
         self.name = embedder.name
+        self.judge: Judge | None = getattr(embedder, "judge", None)
         self.is_model = not isinstance(embedder, LexicalEmbedder)
         self._embedder = embedder
         self._kept: dict[str, np.ndarray] = {}

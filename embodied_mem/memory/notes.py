@@ -42,7 +42,16 @@ from .people import (
 from .record import Record, RecordMemory, Source, record_of, row_of, whole_number
 from .search import QueryEmbedder, TextIndex, WordIndex, largest, relevances, sorted_union, squashed
 from .stored_modules import Selector
-from .supersession import ENCODER, RareWords, Statement, chances, is_about_another, should_be_first, statement
+from .supersession import (
+    POSSIBLE,
+    RareWords,
+    Statement,
+    chances,
+    is_about_another,
+    of_same_topic,
+    should_be_first,
+    statement,
+)
 from .trust import RANK, Trust, checked_trust, marked
 from .words import asks_when, content_words, normal, stem, tells_when, words_of
 
@@ -295,9 +304,14 @@ class NoteMemory(RecordMemory):
         if not its:
             return {}
         olds = [self._statement(notes[other].text) for other in its]
-        cosines = self._vectors.cosines(text, its) if self.embedder.name.startswith(ENCODER) else None
-        chance = chances(self._statement(text), olds, list(its.values()), cosines)
-        matches = [other for other, p in zip(its, chance) if should_be_first(p, text, notes[other].text, its[other])]
+        chance = dict(zip(its, chances(self._statement(text), olds, list(its.values()))))
+        possible = {other: notes[other].text for other, p in chance.items() if p >= POSSIBLE}
+        more = self.embedder.replacement_chances(text, [*possible.values()], [its[other] for other in possible])
+        if more is None:
+            matches = [o for o, p in chance.items() if should_be_first(p, text, notes[o].text, its[o])]
+        else:
+            likely = {o: old for (o, old), p in zip(possible.items(), more) if p + chance[o] >= 1}
+            matches = [] if tells_nothing(text) else of_same_topic(text, likely)
         if matches:
             kinds = things({*words_of(text), *(word for other in matches for word in words_of(notes[other].text))})
             matches = [other for other in matches if not is_about_another(text, notes[other].text, kinds)]

@@ -147,6 +147,16 @@ class QueryEmbedder:
                 self._queries[text] = found
         return found
 
+    def replacement_chances(self, new: str, olds: Sequence[str], distances: Sequence[int]) -> list[float] | None:
+        """Ask the embedder's `judge`; None without one or where it failed."""
+        judge = getattr(self._embedder, "judge", None)
+        try:
+            return None if judge is None else [float(chance) for chance in judge.chances(new, olds, distances)]
+        except Exception as error:  # as for `_answer`
+            with self._lock:
+                self.failed, self.last_error = self.failed + 1, shown(error)
+            return None
+
     def clear(self) -> None:
         """Drop the vectors of past queries; their texts are the keys."""
         with self._lock:
@@ -234,15 +244,6 @@ class TextIndex:
     def _unshare(self) -> None:
         if self._shared:
             self._blocks, self._shared = self._blocks.copy(), False
-
-    def cosines(self, query: str, numbers: Iterable[int]) -> np.ndarray | None:
-        """Give float32[n] of texts under ids; None where the embedder failed."""
-        vector = self.embedder.query(query)
-        if len(vector) != self._blocks.shape[1] or not vector.any():
-            return None
-        rows = np.stack([self._column(self._columns[self._texts[number]]) for number in numbers])
-        cosines: np.ndarray = rows @ vector
-        return cosines
 
     def search(self, query: str, k: int, above: float = -math.inf) -> list[tuple[int, float]]:
         """Return the `k` best (id, cosine) above a limit, best first."""

@@ -8,8 +8,9 @@ people, denial, cue words, distance, and all that relative to the other candidat
 
     p = 1 / (1 + exp(-(b + sum over t of v[t, leaf of x in tree t]))),
 
-made by `experiments/package_data/supersession.py` from generated statements and written ones. Beside MiniLM other trees
-judge, whose x also has the cosine of its vectors. `should_be_first` also asks for a shared topic.
+made by `experiments/package_data/supersession.py` from generated statements and written ones. `should_be_first` also
+asks for a shared topic. Where the encoder has a judge (`models/correction_judge.py`), the mean of both log odds decides
+instead: both chances add up to at least 1, and statements that share a topic go before others.
 """
 
 from __future__ import annotations
@@ -33,12 +34,11 @@ FIRST, OF_DENIAL, OF_FRAGMENT = 0.6, 0.43, 0.5
 
 Chosen on the half `dev` of natural corrections and on dev of `robot_week`.
 """
+POSSIBLE = 0.02
+"""Chance from which on an encoder's judge is asked."""
 _MAX_FRAGMENT = 12
 """Words of a statement that may replace the last one without a shared topic."""
 WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
-OF_ENCODER = WEIGHTS.with_name("supersession_minilm.json")
-ENCODER = "minilm-384-"
-"""Beginning of the name of an encoder whose cosines the other trees know."""
 _WIDTH = 128
 """Numbers of a word vector that are compared: the table is made so that the first ones say most."""
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\d+(?:[:.]\d\d)+|\d+(?:st|nd|rd|th)?|[^\W\d_]+(?:['’][^\W\d_]+)?|\?")
@@ -291,33 +291,20 @@ def _has_table() -> bool:
     return all((TABLE / name).is_file() for name in FILES)
 
 
-def features(
-    new: Statement, olds: Sequence[Statement], distances: Sequence[float], cosines: np.ndarray | None = None
-) -> np.ndarray:
+def features(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> np.ndarray:
     """Make float32[N, F] of a new statement and N earlier ones.
 
     Args:
         new: the new statement.
         olds: earlier ones of the same speaker.
         distances: how many statements of anybody before the new one each was said; 1 for the last.
-        cosines: float32[N], of the encoder's vectors of the new one and each; these and how far each is above the
-            largest of the others are two more features.
     """
-    rows = np.asarray(_native.supersession.features(new, olds, distances, len(_KINDS), _DIFFERING))
-    if cosines is None:
-        return rows
-    best = cosines.argmax()
-    others = np.full_like(cosines, cosines[best])
-    others[best] = np.delete(cosines, best).max(initial=0)
-    return np.column_stack([rows, cosines, cosines - others])
+    return np.asarray(_native.supersession.features(new, olds, distances, len(_KINDS), _DIFFERING))
 
 
-def chances(
-    new: Statement, olds: Sequence[Statement], distances: Sequence[float], cosines: np.ndarray | None = None
-) -> list[float]:
+def chances(new: Statement, olds: Sequence[Statement], distances: Sequence[float]) -> list[float]:
     """Give the chances that each older statement is replaced; arguments as `features`."""
-    trees = _trees(WEIGHTS if cosines is None else OF_ENCODER)
-    return list(trees.chances(features(new, olds, distances, cosines))) if olds else []
+    return list(_trees().chances(features(new, olds, distances))) if olds else []
 
 
 def should_be_first(chance: float, new: str, old: str, distance: float = 1) -> bool:
@@ -339,6 +326,12 @@ def should_be_first(chance: float, new: str, old: str, distance: float = 1) -> b
         return distance == 1 and len(words) <= _MAX_FRAGMENT and chance >= OF_FRAGMENT
     is_denied = _CUES[_DENY].isdisjoint(words) != _CUES[_DENY].isdisjoint(olds)
     return chance >= (OF_DENIAL if is_denied else FIRST)
+
+
+def of_same_topic(new: str, olds: Mapping[int, str]) -> list[int]:
+    """Return the statements on a new one's topics, or else all."""
+    topics = _topics(_lower(new))
+    return [at for at, old in olds.items() if not topics.isdisjoint(_topics(_lower(old)))] or [*olds]
 
 
 def is_about_another(new: str, old: str, things: Iterable[str]) -> bool:
@@ -369,7 +362,7 @@ def _topics(words: Iterable[str]) -> set[str]:
 
 
 @functools.cache
-def _trees(path: pathlib.Path) -> Any:
-    data = json.loads(path.read_text())
+def _trees() -> Any:
+    data = json.loads(WEIGHTS.read_text())
     flat = (list(itertools.chain.from_iterable(data[name])) for name in ("feature", "limit", "leaf"))
     return _native.supersession.BoostedTrees(data["bias"], data["depth"], *flat)

