@@ -311,7 +311,7 @@ class NoteMemory(RecordMemory):
             matches = [o for o, p in chance.items() if should_be_first(p, text, notes[o].text, its[o])]
         else:
             likely = {o: old for (o, old), p in zip(possible.items(), more) if p + chance[o] >= 1}
-            matches = [] if tells_nothing(text) else of_same_topic(text, likely)
+            matches = [] if tells_nothing(text) else of_same_topic(text, likely, its)
         if matches:
             kinds = things({*words_of(text), *(word for other in matches for word in words_of(notes[other].text))})
             matches = [other for other in matches if not is_about_another(text, notes[other].text, kinds)]

@@ -10,7 +10,7 @@ people, denial, cue words, distance, and all that relative to the other candidat
 
 made by `experiments/package_data/supersession.py` from generated statements and written ones. `should_be_first` also
 asks for a shared topic. Where the encoder has a judge (`models/correction_judge.py`), the mean of both log odds decides
-instead: both chances add up to at least 1, and statements that share a topic go before others.
+instead: both chances add up to at least 1, and statements that share a topic go before the last six.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ Chosen on the half `dev` of natural corrections and on dev of `robot_week`.
 """
 POSSIBLE = 0.02
 """Chance from which on an encoder's judge is asked."""
+_NEAR = 6
+"""Distance of a statement that may be replaced without a shared topic; chosen on the same."""
 _MAX_FRAGMENT = 12
 """Words of a statement that may replace the last one without a shared topic."""
 WEIGHTS = pathlib.Path(__file__).with_suffix(".json")
@@ -328,10 +330,11 @@ def should_be_first(chance: float, new: str, old: str, distance: float = 1) -> b
     return chance >= (OF_DENIAL if is_denied else FIRST)
 
 
-def of_same_topic(new: str, olds: Mapping[int, str]) -> list[int]:
-    """Return the statements on a new one's topics, or else all."""
+def of_same_topic(new: str, olds: Mapping[int, str], distances: Mapping[int, float]) -> list[int]:
+    """Return the statements on the same topics, or else near ones."""
     topics = _topics(_lower(new))
-    return [at for at, old in olds.items() if not topics.isdisjoint(_topics(_lower(old)))] or [*olds]
+    same = [at for at, old in olds.items() if not topics.isdisjoint(_topics(_lower(old)))]
+    return same or [at for at in olds if distances[at] <= _NEAR]
 
 
 def is_about_another(new: str, old: str, things: Iterable[str]) -> bool:

@@ -207,3 +207,12 @@ def test_the_words_decide_where_a_judge_fails():
     memory = _memory(*CORRECTED[0][:2], embedder=encoder)
     assert "(earlier)" in memory.retrieve("wake").render()
     assert (memory.embedder.failed, memory.embedder.last_error) == (1, "ZeroDivisionError('division by zero')")
+
+
+def test_far_back_only_what_shares_a_topic_is_replaced():
+    for fillers, is_far in ((3, False), (9, True)):
+        texts = [f"I know {number} jokes." for number in range(fillers)]
+        for old, is_replaced in (("I eat steak.", not is_far), ("I was vegan once.", True)):
+            memory = _memory(old, *texts, "I'm vegan now.", embedder=_Encoder(old, 1.0))
+            ids = {note.text: int(note.number) for note in memory.get_all("notes")}
+            assert (memory.notes.newest(ids[old]) == ids["I'm vegan now."]) == is_replaced
