@@ -34,7 +34,7 @@ FIRST, OF_DENIAL, OF_FRAGMENT = 0.6, 0.43, 0.5
 
 Chosen on the half `dev` of natural corrections and on dev of `robot_week`.
 """
-POSSIBLE = 0.02
+POSSIBLE = 0.05
 """Chance from which on an encoder's judge is asked."""
 _NEAR = 6
 """Distance of a statement that may be replaced without a shared topic; chosen on the same."""

@@ -29,7 +29,7 @@ from embodied_mem.models.bert import Params, hidden_states, masked_mean
 
 WEIGHTS = pathlib.Path(__file__).with_suffix(".safetensors")
 _HEAD = ("head.weight", "head.bias")
-_LENGTHS, _SIZES = (32, 64, 128), (1, 4, 16)
+_LENGTHS, _SIZES = (32, 64, 128), (1, 2, 4, 8, 16)
 _AGO = {1: "now", 2: "near", 3: "near"}
 """Words for how many statements ago the older one was said; "then" for more."""
 
