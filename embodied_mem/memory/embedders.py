@@ -225,16 +225,20 @@ class CachedEmbedder:
     Not for texts that users may want forgotten.
 
     Attributes:
-        name, judge: the embedder's.
+        name: the embedder's.
         is_model: whether it is a trained model rather than the lexical embedder.
     """
 
     def __init__(self, embedder: Embedder):
         self.name = embedder.name
-        self.judge: Judge | None = getattr(embedder, "judge", None)
         self.is_model = not isinstance(embedder, LexicalEmbedder)
         self._embedder = embedder
         self._kept: dict[str, np.ndarray] = {}
+
+    @property
+    def judge(self) -> Judge | None:
+        """The embedder's; None without one."""
+        return getattr(self._embedder, "judge", None)
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors float32[n, d], one row per text."""

@@ -305,17 +305,25 @@ class NoteMemory(RecordMemory):
             return {}
         olds = [self._statement(notes[other].text) for other in its]
         chance = dict(zip(its, chances(self._statement(text), olds, list(its.values()))))
-        possible = {other: notes[other].text for other, p in chance.items() if p >= POSSIBLE}
-        more = self.embedder.replacement_chances(text, [*possible.values()], [its[other] for other in possible])
-        if more is None:
+        matches = self._judge_matches(text, chance, its) if self.embedder.has_judge else None
+        if matches is None:
             matches = [o for o, p in chance.items() if should_be_first(p, text, notes[o].text, its[o])]
-        else:
-            likely = {o: old for (o, old), p in zip(possible.items(), more) if p + chance[o] >= 1}
-            matches = [] if tells_nothing(text) else of_same_topic(text, likely, its)
         if matches:
             kinds = things({*words_of(text), *(word for other in matches for word in words_of(notes[other].text))})
             matches = [other for other in matches if not is_about_another(text, notes[other].text, kinds)]
         return {"replaces": matches} if matches else {}
+
+    def _judge_matches(self, text: str, chance: Mapping[int, float], distances: Mapping[int, int]) -> list[int] | None:
+        """Ask the embedder's judge what a text replaces; None where it fails."""
+        possible = [] if tells_nothing(text) else [other for other, p in chance.items() if p >= POSSIBLE]
+        if not possible:
+            return []
+        olds = {other: self.notes[other].text for other in possible}
+        more = self.embedder.replacement_chances(text, [*olds.values()], [distances[other] for other in possible])
+        if more is None:
+            return None
+        likely = {other: olds[other] for other, p in zip(possible, more) if p + chance[other] >= 1}
+        return of_same_topic(text, likely, distances)
 
     def _statement(self, text: str) -> Statement:
         its = self._statements.get(text)

@@ -44,7 +44,7 @@ from ..atomic_file import replacing
 from ..errors import InvalidInputError
 from ..forks import forking_lock
 from .arguments import shown
-from .embedders import Embedder, default_embedder
+from .embedders import Embedder, Judge, default_embedder
 from .folder_events import VECTORS_NAME
 from .words import content_words
 
@@ -147,11 +147,19 @@ class QueryEmbedder:
                 self._queries[text] = found
         return found
 
+    @property
+    def has_judge(self) -> bool:
+        """Return whether the embedder has a `Judge`."""
+        return getattr(self._embedder, "judge", None) is not None
+
     def replacement_chances(self, new: str, olds: Sequence[str], distances: Sequence[int]) -> list[float] | None:
-        """Ask the embedder's `judge`; None without one or where it failed."""
-        judge = getattr(self._embedder, "judge", None)
+        """Ask the embedder's `judge`; None where it failed."""
         try:
-            return None if judge is None else [float(chance) for chance in judge.chances(new, olds, distances)]
+            judge: Judge = self._embedder.judge  # type: ignore[attr-defined]
+            chances = [float(chance) for chance in judge.chances(new, olds, distances)]
+            if len(chances) != len(olds):
+                raise InvalidInputError(f"judge: expected {len(olds)} chances, got {len(chances)}")
+            return chances
         except Exception as error:  # as for `_answer`
             with self._lock:
                 self.failed, self.last_error = self.failed + 1, shown(error)

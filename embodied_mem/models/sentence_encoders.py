@@ -66,7 +66,6 @@ class SentenceEncoder:
     Attributes:
         params, tokenizer: as given, float32.
         settings: `num_layers`, `num_heads`, `epsilon`.
-        judge: tells which statement replaces an earlier one; None if the package has none for these weights.
     """
 
     def __init__(
@@ -92,7 +91,11 @@ class SentenceEncoder:
             "num_heads": int(config["num_attention_heads"]),
             "epsilon": float(config["layer_norm_eps"]),
         }
-        self.judge = CorrectionJudge.of(name, self.params, tokenizer, self.settings)
+
+    @functools.cached_property
+    def judge(self) -> CorrectionJudge | None:
+        """What decides which statement a new one replaces; None if the package has it not for these weights."""
+        return CorrectionJudge.of(self.name, self.params, self.tokenizer, self.settings)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str] | None = None) -> Self:

@@ -63,7 +63,7 @@ def test_a_long_pair_is_cut(encoder):
 
 
 def test_the_gradient_reaches_every_array_of_the_adapter(encoder):
-    judge, rng = encoder.judge, np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     matrices = [name for name, its in encoder.params.items() if name.startswith("encoder.layer.") and its.ndim == 2]
     shapes = {f"{name}.a": (2, encoder.params[name].shape[1]) for name in matrices}
     shapes |= {f"{name}.b": (encoder.params[name].shape[0], 2) for name in matrices}
@@ -75,7 +75,6 @@ def test_the_gradient_reaches_every_array_of_the_adapter(encoder):
         return logits(with_adapter(encoder.params, adapter), adapter, *arrays, **encoder.settings).sum()
 
     assert all(np.abs(gradient).max() > 0 for gradient in jax.grad(loss)(adapter).values())
-    assert judge.chances("I eat no meat now.", ["I eat meat."], [1])[0] > 0.5
 
 
 def test_the_file_is_small():
